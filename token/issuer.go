@@ -89,6 +89,10 @@ func (i *Issuer) Subject(r *http.Request) string {
 	return i.subject(r)
 }
 
+// BindsSubject reports whether [Config.Subject] is set, so that tokens are good
+// for one subject only.
+func (i *Issuer) BindsSubject() bool { return i.subject != nil }
+
 // TTL returns [Config.TTL], or its default.
 func (i *Issuer) TTL() time.Duration { return i.ttl }
 
