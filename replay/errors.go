@@ -42,6 +42,10 @@ var (
 	// subject, or not by us.
 	ErrInvalidToken = errors.New("replay: invalid token")
 
+	// ErrNoSubject means that the request has a key of the client's own choice,
+	// but nobody whose key it could be: Config.Subject returned "" for it.
+	ErrNoSubject = errors.New("replay: no subject")
+
 	// ErrMismatch means that the key has been used for another payload, which has
 	// its outcome.
 	ErrMismatch = errors.New("replay: payload mismatch")

@@ -1,0 +1,206 @@
+package replay
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+)
+
+const (
+	// smallBody is how much of a body is read before the claim. What fits is
+	// hashed in one go, and a duplicate that waits for long lets the server notice
+	// when its client hangs up. Larger bodies are hashed while the handler reads.
+	smallBody = 64 << 10
+
+	// maxDrain is how much of a body that the handler left unread is read for the
+	// sake of the fingerprint; it is what net/http itself reads to keep a
+	// connection.
+	maxDrain = 256 << 10
+)
+
+// A body is a request's body that is hashed on its way to the handler.
+type body struct {
+	req   *http.Request
+	src   io.ReadCloser
+	kind  bodyType
+	field string // the token's own field, left out of the fingerprint; "" if there is none
+	token string // what that field has to say, if it comes after all
+
+	head  []byte // what has been read ahead
+	whole bool   // head is all of it
+	off   int    // how much of head the handler has read
+
+	stream hasher // hashes what does not fit into head; nil until it is needed
+	eof    bool   // src has been read to its end
+	err    error  // why src broke off
+	closed bool   // the handler has returned
+}
+
+// fill reads ahead, up to limit. Only the first fill counts.
+func (b *body) fill(limit int64) {
+	if b.src != nil || b.whole {
+		return
+	}
+	b.src = b.req.Body
+	if b.src == nil || b.src == http.NoBody {
+		b.whole, b.eof = true, true
+		return
+	}
+	if b.req.ContentLength > limit {
+		return
+	}
+	size := b.req.ContentLength
+	if size < 0 {
+		size = 512
+	}
+	buf := make([]byte, 0, size+1) // one more, so that the last read finds the end
+	for {
+		n, err := b.src.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		b.head = buf
+		switch {
+		case err == io.EOF: //nolint:errorlint // Read returns it bare
+			b.whole, b.eof = true, true
+			return
+		case err != nil:
+			b.err = err
+			return
+		case int64(len(buf)) > limit:
+			return
+		case len(buf) == cap(buf):
+			buf = slices.Grow(buf, len(buf))
+		}
+	}
+}
+
+// brokenOff reports whether the body ended before its end, other than at a
+// limit that the application has set itself.
+func (b *body) brokenOff() bool {
+	var tooLarge *http.MaxBytesError
+	return b.err != nil && !errors.As(b.err, &tooLarge)
+}
+
+// Read lets the handler read the body.
+func (b *body) Read(p []byte) (int, error) {
+	switch {
+	case b.closed:
+		return 0, http.ErrBodyReadAfterClose
+	case b.off < len(b.head):
+		n := copy(p, b.head[b.off:])
+		b.off += n
+		return n, nil
+	case b.err != nil:
+		return 0, b.err
+	case b.eof:
+		return 0, io.EOF
+	}
+	return b.readSource(p)
+}
+
+// readSource reads on behind head and hashes what comes.
+func (b *body) readSource(p []byte) (int, error) {
+	b.startStream()
+	n, err := b.src.Read(p)
+	b.stream.Write(p[:n])
+	switch {
+	case err == io.EOF: //nolint:errorlint // Read returns it bare
+		b.eof = true
+		if conflict := b.stream.end(); conflict != nil {
+			b.err = conflict
+			return n, conflict
+		}
+	case err != nil:
+		b.err = err
+	}
+	return n, err
+}
+
+// Close lets the handler close the body, as net/http does at its end, too.
+func (b *body) Close() error {
+	if b.src == nil {
+		return nil
+	}
+	return b.src.Close()
+}
+
+// fields returns the values of the token's own field. It needs the body whole.
+func (b *body) fields() []string {
+	switch {
+	case !b.whole || b.field == "":
+		return nil
+	case b.kind.urlencoded:
+		values, _ := splitField(b.head, b.field)
+		return values
+	case b.kind.boundary != "":
+		values, _ := hashParts(sha256.New(), bytes.NewReader(b.head), b.kind.boundary, b.field)
+		return values
+	}
+	return nil
+}
+
+// sum returns the fingerprint. It reads at most drain bytes more of the body,
+// all of it if drain is negative, and reports false if that did not reach its
+// end or the body cannot be taken apart: then nothing can be said.
+func (b *body) sum(drain int64) (fingerprint, bool) {
+	if b.whole {
+		return b.sumHead()
+	}
+	b.startStream()
+	if !b.eof && b.err == nil {
+		var rest io.Reader = readerFunc(b.readSource)
+		if drain >= 0 {
+			rest = io.LimitReader(rest, drain)
+		}
+		_, _ = io.Copy(io.Discard, rest) // b.err keeps what went wrong
+	}
+	if !b.eof || b.err != nil {
+		return fingerprint{}, false
+	}
+	return b.stream.sum()
+}
+
+func (b *body) sumHead() (fingerprint, bool) {
+	switch {
+	case b.kind.boundary != "":
+		h := newTargetHash(b.req, multipartBody)
+		if _, err := hashParts(h, bytes.NewReader(b.head), b.kind.boundary, b.field); err != nil {
+			return fingerprint{}, false
+		}
+		return fingerprint(h.Sum(nil)), true
+	case b.kind.urlencoded && b.field != "":
+		_, others := splitField(b.head, b.field)
+		return sumBytes(b.req, rawBody, others), true
+	}
+	return sumBytes(b.req, rawBody, b.head), true
+}
+
+// unread reports whether the client may still hold the body back, waiting for a
+// "100 Continue" that only reading it would send.
+func (b *body) unread() bool {
+	return !b.whole && b.stream == nil && len(b.head) == 0 && b.req.Header.Get("Expect") != ""
+}
+
+// rewind lets the body be read again from its start, if it is in memory.
+func (b *body) rewind() bool {
+	b.off = 0
+	b.closed = false
+	return b.whole
+}
+
+// passOn gives the body to a handler that is not this guard's to watch.
+func (b *body) passOn(r *http.Request) {
+	if b.src != nil {
+		r.Body = b
+	}
+}
+
+// finish ends the hashing; a handler that still reads gets an error.
+func (b *body) finish() {
+	b.closed = true
+	if b.stream != nil {
+		b.stream.abort()
+	}
+}

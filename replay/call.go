@@ -1,0 +1,179 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+)
+
+// A call is one request on its way through a guard, and the task that its key's
+// owner runs.
+type call struct {
+	g    *Guard
+	w    http.ResponseWriter
+	r    *http.Request
+	next http.Handler
+	id   identity
+	body body
+	ran  bool // next has been run under a claim
+	cap  capture
+}
+
+// readAhead reads a small body whole, before anything is claimed: a body that
+// breaks off then leaves no trace.
+func (c *call) readAhead() error {
+	c.body.fill(smallBody)
+	if c.body.brokenOff() {
+		return fmt.Errorf("%w: %w", ErrIncompleteBody, c.body.err)
+	}
+	return nil
+}
+
+// run lets the handler work, and says what came of it.
+func (c *call) run(ctx *runContext) result {
+	if c.ran {
+		c.cap.reset()
+	} else {
+		c.ran = true
+		c.cap.body = c.g.buffers.get()
+		c.cap.init(c.w, c.g.c.ResponseLimit, c.g.engine.log)
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			c.cap.discard() // a panic: what it wrote is no answer
+			c.close()
+		}
+	}()
+	if c.g.c.KeepClientCancel {
+		stop := context.AfterFunc(c.r.Context(), func() { ctx.end(context.Cause(c.r.Context())) })
+		defer stop()
+	}
+	r := c.r.WithContext(ctx)
+	r.Body = &c.body
+	c.next.ServeHTTP(&c.cap, r)
+	c.cap.finish()
+	returned = true
+	c.handBack(r)
+
+	res := result{status: c.cap.status, seal: c.outcome(ctx)}
+	if res.seal {
+		res.response = c.record()
+	}
+	return res
+}
+
+// handBack gives to the server's own request what the handler's copy of it has
+// gathered: temporary files to remove, and the pattern for outer middleware to
+// log.
+func (c *call) handBack(r *http.Request) {
+	if c.r.MultipartForm == nil {
+		c.r.MultipartForm = r.MultipartForm
+	}
+	if c.r.Pattern == "" {
+		c.r.Pattern = r.Pattern
+	}
+}
+
+// outcome reports whether what the handler has answered is to be sealed.
+func (c *call) outcome(ctx *runContext) bool {
+	if c.body.err != nil || c.cap.short() {
+		return false // half a request or half a response is neither
+	}
+	switch verdict(ctx.verdict.Load()) {
+	case sealVerdict:
+		return true
+	case releaseVerdict:
+		return false
+	}
+	return c.g.c.Classify(c.cap.status)
+}
+
+// record returns the response in its stored form.
+func (c *call) record() []byte {
+	resp := response{
+		status:   c.cap.status,
+		headers:  kept(c.cap.ops, c.g.drop),
+		trailers: kept(c.cap.trailers(), c.g.drop),
+		body:     c.cap.body,
+	}
+	if !c.body.unread() {
+		if fp, ok := c.body.sum(maxDrain); ok {
+			resp.flags |= hasFingerprint
+			resp.fingerprint = fp
+			c.g.recent.warn(c, fp)
+		}
+	}
+	if c.cap.passing {
+		resp.flags |= bodyLeftOut
+		resp.body = nil
+	}
+	b := resp.append(make([]byte, 0, resp.size()))
+	if c.g.crypt != nil {
+		b = c.g.crypt.encrypt(c.id.key, b)
+	}
+	return b
+}
+
+// compare reports ErrMismatch if this request is not the one that resp answers.
+func (c *call) compare(resp *response) error {
+	if resp.flags&hasFingerprint == 0 {
+		return nil // it could not be taken then
+	}
+	fp, ok := c.body.sum(-1)
+	switch {
+	case errors.Is(c.body.err, ErrConflictingKeys):
+		return c.body.err
+	case c.body.brokenOff():
+		return fmt.Errorf("%w: %w", ErrIncompleteBody, c.body.err)
+	case !ok || fp != resp.fingerprint:
+		return ErrMismatch
+	}
+	return nil
+}
+
+// answer gives the client what its own handler run has answered.
+func (c *call) answer() {
+	if errors.Is(c.body.err, ErrConflictingKeys) && c.retract() {
+		c.g.refuse(c, c.body.err)
+		return
+	}
+	c.cap.send()
+}
+
+// retract takes back what the handler has answered, if it has run. It reports
+// false if a part of that is on its way to the client.
+func (c *call) retract() bool { return !c.ran || c.cap.discard() }
+
+func (c *call) rewind() bool { return c.body.rewind() && !c.cap.passing }
+
+func (c *call) event(e *Event) { e.Request = c.r }
+
+// close ends what belongs to this request.
+func (c *call) close() {
+	c.body.finish()
+	c.g.buffers.put(c.cap.body)
+	c.cap.body = nil
+	c.cap.done = true
+}
+
+// A bufferPool lends buffers for captured bodies.
+type bufferPool struct{ pool sync.Pool }
+
+// maxPooled keeps one large response from staying in memory for good.
+const maxPooled = 64 << 10
+
+func (p *bufferPool) get() []byte {
+	if b, ok := p.pool.Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, 1024)
+}
+
+func (p *bufferPool) put(b []byte) {
+	if cap(b) > 0 && cap(b) <= maxPooled {
+		p.pool.Put(&b)
+	}
+}

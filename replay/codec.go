@@ -1,0 +1,191 @@
+package replay
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/http"
+)
+
+// What the first byte of a sealed response says. A store never looks.
+const (
+	httpRecord      = 1 // an HTTP response, below
+	jobRecord       = 2 // the value of a Once follows
+	encryptedRecord = 3 // see crypt.go
+)
+
+// Flags of an HTTP record.
+const (
+	hasFingerprint = 1 << iota // 32 bytes follow
+	bodyLeftOut                // the body was larger than what is kept
+)
+
+// A response is the stored form of an HTTP response:
+//
+//	1 byte    httpRecord
+//	1 byte    flags
+//	32 bytes  fingerprint, if hasFingerprint
+//	uvarint   status
+//	headers   uvarint count, then each: op byte, name, uvarint count, values
+//	trailers  likewise
+//	rest      body
+//
+// Names and values are a uvarint length and bytes.
+type response struct {
+	flags       byte
+	fingerprint fingerprint
+	status      int
+	headers     []headerOp
+	trailers    []headerOp
+	body        []byte
+}
+
+func (r *response) append(b []byte) []byte {
+	b = append(b, httpRecord, r.flags)
+	if r.flags&hasFingerprint != 0 {
+		b = append(b, r.fingerprint[:]...)
+	}
+	b = binary.AppendUvarint(b, uint64(r.status))
+	b = appendOps(b, r.headers)
+	b = appendOps(b, r.trailers)
+	return append(b, r.body...)
+}
+
+func appendOps(b []byte, ops []headerOp) []byte {
+	b = binary.AppendUvarint(b, uint64(len(ops)))
+	for _, op := range ops {
+		b = append(b, byte(op.kind))
+		b = appendString(b, op.name)
+		b = binary.AppendUvarint(b, uint64(len(op.values)))
+		for _, v := range op.values {
+			b = appendString(b, v)
+		}
+	}
+	return b
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// decodeResponse reads what append wrote. The body is a part of b, not a copy.
+func decodeResponse(b []byte, r *response) error {
+	d := decoder{rest: b}
+	if d.byte() != httpRecord {
+		return fmt.Errorf("%w: not the record of a response", ErrUnreadable)
+	}
+	r.flags = d.byte()
+	if r.flags&hasFingerprint != 0 {
+		copy(r.fingerprint[:], d.bytes(len(r.fingerprint)))
+	}
+	r.status = int(d.uvarint(999))
+	d.text = string(d.rest[:d.headSize()])
+	d.base = len(d.rest)
+	r.headers = d.ops(r.headers[:0])
+	r.trailers = d.ops(nil)
+	r.body = d.rest
+	if d.bad || r.status < 100 {
+		return fmt.Errorf("%w: damaged", ErrUnreadable)
+	}
+	return nil
+}
+
+// A decoder reads from rest. It never reads past the end: it sets bad instead.
+type decoder struct {
+	rest []byte
+	bad  bool
+
+	// The head of the record as one string, which names and values are cut from,
+	// so that a replay allocates it once and not each of them.
+	text string
+	base int // len(rest) where text begins
+}
+
+func (d *decoder) byte() byte {
+	if b := d.bytes(1); len(b) == 1 {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *decoder) bytes(n int) []byte {
+	if n < 0 || n > len(d.rest) {
+		d.bad = true
+		d.rest = nil
+		return nil
+	}
+	b := d.rest[:n:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) uvarint(limit uint64) uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 || v > limit {
+		d.bad = true
+		d.rest = nil
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) skipOps() {
+	for range d.uvarint(uint64(len(d.rest))) {
+		d.byte()
+		d.bytes(int(d.uvarint(uint64(len(d.rest)))))
+		for range d.uvarint(uint64(len(d.rest))) {
+			d.bytes(int(d.uvarint(uint64(len(d.rest)))))
+			if d.bad {
+				return
+			}
+		}
+		if d.bad {
+			return
+		}
+	}
+}
+
+// headSize returns how many bytes of rest hold headers and trailers.
+func (d *decoder) headSize() int {
+	ahead := decoder{rest: d.rest}
+	ahead.skipOps()
+	ahead.skipOps()
+	return len(d.rest) - len(ahead.rest)
+}
+
+func (d *decoder) string() string {
+	n := int(d.uvarint(uint64(len(d.rest))))
+	from := d.base - len(d.rest)
+	d.bytes(n)
+	if d.bad {
+		return ""
+	}
+	return d.text[from : from+n]
+}
+
+func (d *decoder) ops(into []headerOp) []headerOp {
+	for range d.uvarint(uint64(len(d.rest))) {
+		op := headerOp{kind: opKind(d.byte()), name: d.string()}
+		if op.kind > opDelete {
+			d.bad = true
+		}
+		n := int(d.uvarint(uint64(len(d.rest))))
+		if n > 0 {
+			op.values = make([]string, n)
+			for i := range op.values {
+				op.values[i] = d.string()
+			}
+		}
+		if d.bad {
+			return nil
+		}
+		into = append(into, op)
+	}
+	return into
+}
+
+// bodyAllowed reports whether a response of this status may have a body
+// (RFC 9110, sections 15.2, 15.3.5 and 15.4.5).
+func bodyAllowed(status int) bool {
+	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
+}

@@ -1,0 +1,147 @@
+package replay
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"hash"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// A fingerprint is the SHA-256 over what makes two requests the same submit:
+//
+//	method NUL target NUL kind body
+//
+// The target is the path and query as the client sent them, so that path values
+// count. The kind says how the body is taken: 'r' for its bytes (without the
+// token's own field, if it is a form), 'm' for the parts of a multipart body,
+// because a browser draws a new boundary for each send.
+type fingerprint [sha256.Size]byte
+
+const (
+	rawBody       = 'r'
+	multipartBody = 'm'
+)
+
+func appendTarget(b []byte, r *http.Request, kind byte) []byte {
+	b = append(b, r.Method...)
+	b = append(b, 0)
+	target := r.RequestURI
+	if target == "" || target[0] != '/' { // made by a test, or the absolute form of a proxy
+		target = r.URL.RequestURI()
+	}
+	b = append(b, target...)
+	return append(b, 0, kind)
+}
+
+// sumBytes takes the fingerprint of a request whose body is in memory. Short
+// ones, as most forms and API calls are, cost no allocation.
+func sumBytes(r *http.Request, kind byte, body []byte) fingerprint {
+	var scratch [1024]byte
+	b := appendTarget(scratch[:0], r, kind)
+	if len(b)+len(body) <= len(scratch) {
+		return sha256.Sum256(append(b, body...))
+	}
+	h := sha256.New()
+	h.Write(b)
+	h.Write(body)
+	return fingerprint(h.Sum(nil))
+}
+
+// A bodyType is what the Content-Type says that matters here.
+type bodyType struct {
+	urlencoded bool
+	boundary   string // of a multipart/form-data body
+}
+
+func (t bodyType) form() bool { return t.urlencoded || t.boundary != "" }
+
+func bodyTypeOf(r *http.Request) bodyType {
+	ct := r.Header.Get("Content-Type")
+	if len(ct) < len("multipart/") || strings.EqualFold(ct, "application/json") {
+		return bodyType{}
+	}
+	media, params, err := mime.ParseMediaType(ct)
+	switch {
+	case err != nil:
+		return bodyType{}
+	case media == "application/x-www-form-urlencoded":
+		return bodyType{urlencoded: true}
+	case media == "multipart/form-data":
+		return bodyType{boundary: params["boundary"]}
+	}
+	return bodyType{}
+}
+
+// splitField takes the token's own field out of an urlencoded body. It returns
+// the field's values and the other pairs as they were.
+func splitField(body []byte, field string) (values []string, others []byte) {
+	if !bytes.Contains(body, []byte(field)) {
+		return nil, body
+	}
+	others = make([]byte, 0, len(body))
+	for pair := range bytes.SplitSeq(body, []byte("&")) {
+		name, value, _ := bytes.Cut(pair, []byte("="))
+		if n, err := url.QueryUnescape(string(name)); err != nil || n != field {
+			if len(others) > 0 {
+				others = append(others, '&')
+			}
+			others = append(others, pair...)
+			continue
+		}
+		if v, err := url.QueryUnescape(string(value)); err == nil {
+			values = append(values, v)
+		} else {
+			values = append(values, string(value)) // malformed, and refused as such
+		}
+	}
+	return values, others
+}
+
+// maxFieldValue is how much of the token's own field is read: more than any
+// token has.
+const maxFieldValue = 4 << 10
+
+// hashParts reads a multipart body and adds its parts to h: name, file name,
+// type and content of each, in their order. The part that is the token's own
+// field is left out and its values returned.
+func hashParts(h hash.Hash, body io.Reader, boundary, field string) (values []string, err error) {
+	parts := multipart.NewReader(body, boundary)
+	content := sha256.New()
+	for {
+		p, err := parts.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return values, nil
+		}
+		if err != nil {
+			return values, err
+		}
+		if field != "" && p.FormName() == field && p.FileName() == "" {
+			v, err := io.ReadAll(io.LimitReader(p, maxFieldValue))
+			if err != nil {
+				return values, err
+			}
+			values = append(values, string(v))
+			continue
+		}
+		content.Reset()
+		if _, err := io.Copy(content, p); err != nil {
+			return values, err
+		}
+		for _, s := range []string{
+			p.FormName(), p.FileName(), p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"),
+		} {
+			var size [8]byte
+			binary.BigEndian.PutUint64(size[:], uint64(len(s)))
+			h.Write(size[:])
+			_, _ = io.WriteString(h, s)
+		}
+		h.Write(content.Sum(nil))
+	}
+}

@@ -1,0 +1,210 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/submitonce/submitonce/token"
+)
+
+// An identity is what a request's key is, and what its source says of it.
+type identity struct {
+	key     string
+	scope   [sha256.Size]byte // of the subject and the form
+	expires time.Time         // of a token; zero: never
+	issued  time.Time
+	isToken bool
+}
+
+// identify finds the request's key. The sources rank in the order of the code:
+// a submit token decides over an Idempotency-Key, which browsers have begun to
+// add of their own accord. No store has been asked when it returns.
+func (g *Guard) identify(r *http.Request, b *body) (identity, error) {
+	b.req = r
+	b.kind = bodyTypeOf(r)
+	if g.c.Tokens != nil {
+		value, err := g.readToken(r, b)
+		if err != nil {
+			return identity{}, err
+		}
+		if value != "" {
+			return g.verify(r, value)
+		}
+	}
+	if g.c.IdempotencyKey {
+		key, err := parseIdempotencyKey(r.Header[IdempotencyKeyHeader])
+		if err != nil {
+			return identity{}, err
+		}
+		if key != "" {
+			return g.clientIdentity(r, key)
+		}
+	}
+	if g.c.Key != nil {
+		return g.functionIdentity(r, b)
+	}
+	return identity{}, ErrMissingKey
+}
+
+// readToken returns the token from the header or the form, "" if there is none.
+func (g *Guard) readToken(r *http.Request, b *body) (string, error) {
+	var inHeader string
+	if g.c.TokenHeader != Off {
+		v, err := single(r.Header[g.c.TokenHeader])
+		if err != nil {
+			return "", err
+		}
+		inHeader = v
+	}
+	if g.c.TokenField == Off || !b.kind.form() {
+		return inHeader, nil
+	}
+	b.field, b.token = g.c.TokenField, inHeader
+	switch {
+	case inHeader == "" || b.kind.urlencoded:
+		b.fill(g.c.FormLimit)
+	default:
+		b.fill(smallBody)
+	}
+	if b.brokenOff() {
+		return "", fmt.Errorf("%w: %w", ErrIncompleteBody, b.err)
+	}
+	if !b.whole && inHeader == "" {
+		if b.err != nil {
+			return "", b.err // a limit that the application has set
+		}
+		return "", &TooLargeError{Limit: g.c.FormLimit}
+	}
+	inField, err := single(b.fields())
+	switch {
+	case err != nil:
+		return "", err
+	case inHeader != "" && inField != "" && inHeader != inField:
+		return "", fmt.Errorf("%w: the token in the header is not that in the form", ErrConflictingKeys)
+	case inHeader != "":
+		return inHeader, nil
+	}
+	return inField, nil
+}
+
+// single returns the one value that a source has, "" if it is blank or absent.
+// A proxy may have joined repeated headers by commas.
+func single(values []string) (string, error) {
+	var one string
+	for _, v := range values {
+		for part := range strings.SplitSeq(v, ",") {
+			part = strings.TrimSpace(part)
+			switch {
+			case part == "" || part == one:
+			case one == "":
+				one = part
+			default:
+				return "", fmt.Errorf("%w: two submit tokens", ErrConflictingKeys)
+			}
+		}
+	}
+	return one, nil
+}
+
+// verify checks the token for this request's subject and one of the forms.
+func (g *Guard) verify(r *http.Request, value string) (identity, error) {
+	subject := g.subject(r)
+	err := error(token.ErrInvalid)
+	for _, form := range g.c.Forms {
+		var claims token.Claims
+		claims, err = g.c.Tokens.Verify(value, form, subject)
+		if err != nil {
+			continue
+		}
+		id := identity{
+			scope: scopeOf(subject, form), expires: claims.ExpiresAt, issued: claims.IssuedAt, isToken: true,
+		}
+		b := make([]byte, 0, 64)
+		b = claims.ID.AppendKey(append(b, 't'))
+		b = base64.RawURLEncoding.AppendEncode(append(b, '.'), id.scope[:16])
+		id.key = string(b)
+		return id, nil
+	}
+	if errors.Is(err, token.ErrMalformed) {
+		return identity{}, fmt.Errorf("%w: %w", ErrMalformedKey, err)
+	}
+	return identity{}, fmt.Errorf("%w: %w", ErrInvalidToken, err)
+}
+
+func (g *Guard) subject(r *http.Request) string {
+	if g.c.Subject == nil {
+		return ""
+	}
+	return g.c.Subject(r)
+}
+
+func (g *Guard) clientIdentity(r *http.Request, key string) (identity, error) {
+	subject := ""
+	if !g.c.SharedKeys {
+		if subject = g.subject(r); subject == "" {
+			return identity{}, ErrNoSubject
+		}
+	}
+	return hashedIdentity('i', subject, key), nil
+}
+
+func (g *Guard) functionIdentity(r *http.Request, b *body) (identity, error) {
+	b.fill(g.c.FormLimit)
+	if b.brokenOff() {
+		return identity{}, fmt.Errorf("%w: %w", ErrIncompleteBody, b.err)
+	}
+	r.Body = b
+	key, err := g.c.Key(r)
+	b.off = 0
+	switch {
+	case err != nil:
+		return identity{}, fmt.Errorf("%w: %w", ErrMalformedKey, err)
+	case key == "":
+		return identity{}, ErrMissingKey
+	case b.stream != nil:
+		return identity{}, &TooLargeError{Limit: g.c.FormLimit}
+	}
+	return hashedIdentity('f', g.subject(r), key), nil
+}
+
+// hashedIdentity makes the record's key of one that somebody else has chosen, so
+// that no byte of theirs reaches a store.
+func hashedIdentity(source byte, subject, key string) identity {
+	id := identity{scope: scopeOf(subject, "")}
+	h := sha256.New()
+	h.Write(id.scope[:])
+	_, _ = h.Write([]byte(key))
+	id.key = string(source) + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+	return id
+}
+
+func scopeOf(subject, form string) [sha256.Size]byte {
+	var scratch [256]byte
+	b := binary.AppendUvarint(scratch[:0], uint64(len(subject)))
+	b = append(b, subject...)
+	return sha256.Sum256(append(b, form...))
+}
+
+// jobKey makes the record's key of that of a [Once].
+func jobKey(key string) string {
+	if len(key) < MaxKeyLen && printable(key) {
+		return "j" + key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "J" + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

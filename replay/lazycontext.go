@@ -1,0 +1,83 @@
+package replay
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A lazyContext has its parent's values, none of its cancellation, and a
+// deadline of its own. Most handlers and in-memory stores never ask for Done,
+// so the channel and the timer behind it are only made when somebody does.
+type lazyContext struct {
+	parent   context.Context // from context.WithoutCancel, so that Value hides the parent's cancellation too
+	deadline time.Time       // zero: none
+
+	mu     sync.Mutex
+	inner  context.Context // made by the first Done; guarded by mu
+	cancel context.CancelCauseFunc
+	stop   context.CancelFunc // ends the deadline's timer
+	ended  error              // why cancelled, if before inner was made
+}
+
+func (c *lazyContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
+
+func (c *lazyContext) Done() <-chan struct{} { return c.realize().Done() }
+
+func (c *lazyContext) realize() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inner == nil {
+		inner, cancel := context.WithCancelCause(c.parent)
+		c.inner, c.cancel = inner, cancel
+		if !c.deadline.IsZero() {
+			c.inner, c.stop = context.WithDeadline(inner, c.deadline)
+		}
+		if c.ended != nil {
+			cancel(c.ended)
+		}
+	}
+	return c.inner
+}
+
+func (c *lazyContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.inner != nil:
+		return c.inner.Err()
+	case c.ended != nil:
+		return context.Canceled
+	case !c.deadline.IsZero() && !time.Now().Before(c.deadline):
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Value looks into the inner context where there is one, so that package
+// context finds its own cancelCtx there and children cost no goroutine.
+func (c *lazyContext) Value(key any) any {
+	c.mu.Lock()
+	inner := c.inner
+	c.mu.Unlock()
+	if inner != nil {
+		return inner.Value(key)
+	}
+	return c.parent.Value(key)
+}
+
+// end cancels the context with a cause and frees its timer. Only the first call
+// of it counts.
+func (c *lazyContext) end(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended == nil {
+		c.ended = cause
+	}
+	if c.inner != nil {
+		c.cancel(cause)
+		if c.stop != nil {
+			c.stop()
+		}
+	}
+}
