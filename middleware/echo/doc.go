@@ -1,0 +1,29 @@
+// Package submitecho runs a [replay.Guard] as Echo middleware: a handler behind
+// it runs once per submit token, and every duplicate gets the first response.
+//
+//	import submitecho "github.com/submitonce/submitonce/middleware/echo"
+//
+//	guard, err := replay.New(store, replay.Config{Tokens: issuer})
+//	...
+//	e := echo.New()
+//	e.Use(middleware.Recover(), middleware.RequestID()) // outside the guard
+//	e.GET("/submit-token", echo.WrapHandler(issuer.Handler()))
+//	e.POST("/orders", createOrder, submitecho.Middleware(guard))
+//
+// Put it behind authentication, CORS, request ids and compression, so that each
+// duplicate passes them again, and before whatever does the work once. Handlers
+// use c as ever; [replay.Key], [replay.Attempt], [replay.Seal] and
+// [replay.Release] take c.Request().Context().
+//
+// What is particular to Echo:
+//
+//   - An error that the handler returns is rendered by the HTTPErrorHandler at
+//     once, inside the guard, because what that answers is the outcome. The error
+//     is still returned, for the loggers and transactions outside; as with Echo's
+//     own RequestLogger, an error handler finds Response.Committed true then and
+//     has nothing more to do. Middleware that turns errors into other responses
+//     belongs inside the guard.
+//   - Before and After functions of middleware outside run for each duplicate;
+//     those that were registered inside ran with the handler, and what they added
+//     to the header is part of the response.
+package submitecho
