@@ -25,10 +25,11 @@
 //
 // # What a token is not
 //
-// It does not prove who sends it, and anybody can draw one for himself. It is no
-// protection against forged cross-site requests where Config.Subject is not set:
-// a stranger's token is then as good as any other. It is no secret to its own
-// page either, but a response is replayed to whoever sends the token from the
-// same subject; so tokens stay out of logs ([Redact]) and pages that hold one
-// out of shared caches.
+// A token proves that this site issued it for this form and this subject, and no
+// more: anybody can draw one. Where [Config.Subject] is not set it is therefore
+// no protection against forged cross-site requests.
+//
+// The first response is replayed to whoever sends its token again as the same
+// subject. So a token stays out of logs ([Redact]), and a page that holds one
+// stays out of caches, which [Issuer.Field] and [Issuer.Handler] see to.
 package token

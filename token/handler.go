@@ -2,27 +2,15 @@ package token
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
 // HeaderName is the header that carries a token, in requests and in the answers
 // of [Issuer.Handler]. Where pages of another origin are to submit, CORS has to
 // allow it in requests, and to expose it if they read it from answers.
 const HeaderName = "X-Submit-Token"
-
-// What the token endpoint takes, in bytes. [Issuer.Issue] and
-// [Issuer.IssueInstance], whose names do not come from strangers, take any.
-const (
-	MaxFormLen     = 128 // of a form's name
-	MaxInstanceLen = 255 // of an instance's name
-)
 
 // Handler returns the token endpoint. It answers GET with a fresh token,
 //
@@ -57,9 +45,9 @@ func (i *Issuer) serveToken(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusMethodNotAllowed, "method-not-allowed", "The token endpoint answers GET only.")
 		return
 	}
-	query, err := parseQuery(r.URL.RawQuery)
-	if err != nil {
-		writeProblem(w, http.StatusBadRequest, "invalid-token-request", err.Error())
+	query, problem := parseQuery(r.URL.RawQuery)
+	if problem != "" {
+		writeProblem(w, http.StatusBadRequest, "invalid-token-request", problem)
 		return
 	}
 	subject := i.Subject(r)
@@ -68,7 +56,7 @@ func (i *Issuer) serveToken(w http.ResponseWriter, r *http.Request) {
 	case !query.hasInstance:
 		t = i.Issue(query.form, subject)
 	case subject == "" && !i.sharedInstances:
-		writeProblem(w, http.StatusForbidden, "missing-subject", "An instance token is for somebody known, such as by a session, and this request comes from nobody.")
+		writeProblem(w, http.StatusForbidden, "missing-subject", "An instance token is bound to its subject, such as a session, and this request has none.")
 		return
 	default:
 		t = i.IssueInstance(query.form, subject, query.instance)
@@ -83,55 +71,6 @@ func (i *Issuer) serveToken(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set(HeaderName, t.Value)
 	writeBody(w, http.StatusOK, "application/json", body)
-}
-
-// tokenQuery is what a request to the endpoint asks for.
-type tokenQuery struct {
-	form        string
-	instance    string
-	hasInstance bool
-}
-
-func parseQuery(rawQuery string) (tokenQuery, error) {
-	values, err := url.ParseQuery(rawQuery)
-	if err != nil {
-		return tokenQuery{}, errors.New("The query cannot be read.")
-	}
-	var q tokenQuery
-	if q.form, _, err = parameter(values, "form", MaxFormLen); err != nil {
-		return tokenQuery{}, err
-	}
-	q.instance, q.hasInstance, err = parameter(values, "instance", MaxInstanceLen)
-	if err == nil && q.hasInstance && q.instance == "" {
-		// A page that lost its cart's name must not go on with a token that lets
-		// the cart be ordered once in every tab.
-		err = errors.New("The parameter instance is empty; leave it out for a fresh token.")
-	}
-	return q, err
-}
-
-func parameter(values url.Values, name string, limit int) (value string, set bool, err error) {
-	all := values[name]
-	switch len(all) {
-	case 0:
-		return "", false, nil
-	case 1:
-	default:
-		return "", false, fmt.Errorf("The parameter %s stands there twice.", name)
-	}
-	value = all[0]
-	if len(value) > limit {
-		return "", false, fmt.Errorf("The parameter %s has %d bytes; it may have %d.", name, len(value), limit)
-	}
-	if !utf8.ValidString(value) {
-		return "", false, fmt.Errorf("The parameter %s is not valid UTF-8.", name)
-	}
-	for _, c := range value {
-		if unicode.IsControl(c) {
-			return "", false, fmt.Errorf("The parameter %s holds a control character.", name)
-		}
-	}
-	return value, true, nil
 }
 
 // problemBase is where the endpoint's problem types are explained.

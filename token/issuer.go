@@ -32,7 +32,8 @@ type Config struct {
 	// claim only: what has been claimed in time is replayed for as long as its
 	// record stands. Keep it well under the records' retention, for after that a
 	// token that is still alive runs the handler again. It is at least a
-	// millisecond and at most ten years. The default is 24 hours.
+	// millisecond and at most ten years, and counts in whole milliseconds. The
+	// default is 24 hours.
 	TTL time.Duration
 
 	// Subject returns whom a token is issued to, and the guard asks it again
@@ -77,7 +78,7 @@ func New(ring *Keyring, c Config) (*Issuer, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	return &Issuer{ring: ring, ttl: c.TTL, subject: c.Subject, sharedInstances: c.SharedInstances}, nil
+	return &Issuer{ring: ring, ttl: c.TTL.Truncate(time.Millisecond), subject: c.Subject, sharedInstances: c.SharedInstances}, nil
 }
 
 // Subject returns whom the request comes from, as [Config.Subject] says, or ""
@@ -93,7 +94,7 @@ func (i *Issuer) Subject(r *http.Request) string {
 // for one subject only.
 func (i *Issuer) BindsSubject() bool { return i.subject != nil }
 
-// TTL returns [Config.TTL], or its default.
+// TTL returns [Config.TTL] in whole milliseconds, or its default.
 func (i *Issuer) TTL() time.Duration { return i.ttl }
 
 // Issue returns a fresh token for the form and the subject, which is unlike any
