@@ -195,10 +195,16 @@ func TestDefaults(t *testing.T) {
 	if got := iss.Subject(r); got != "" {
 		t.Errorf("Subject = %q, want none", got)
 	}
+	if iss.BindsSubject() {
+		t.Error("BindsSubject = true without a subject function")
+	}
 	r.Header.Set("X-User", "anna")
 	iss = newIssuerWith(t, oneKey(t), token.Config{TTL: time.Minute, Subject: userHeader})
 	if got := iss.Subject(r); got != "anna" {
 		t.Errorf("Subject = %q, want anna", got)
+	}
+	if !iss.BindsSubject() {
+		t.Error("BindsSubject = false with a subject function")
 	}
 	if got := iss.TTL(); got != time.Minute {
 		t.Errorf("TTL = %v, want a minute", got)
