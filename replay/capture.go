@@ -54,7 +54,7 @@ func (c *capture) reset() {
 	} else {
 		c.header = c.outer.Clone()
 	}
-	c.status, c.ops, c.length, c.written, c.body = 0, c.opSpace[:0], -1, 0, c.body[:0]
+	c.status, c.ops, c.length, c.written, c.body, c.done = 0, c.opSpace[:0], -1, 0, c.body[:0], false
 }
 
 // Header returns the header, which counts until the first write.

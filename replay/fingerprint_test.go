@@ -1,0 +1,95 @@
+package replay_test
+
+import (
+	"bytes"
+	"fmt"
+	"mime/multipart"
+	"net/textproto"
+	"testing"
+
+	"github.com/submitonce/submitonce/replay"
+)
+
+type part struct{ name, file, kind, content string }
+
+// multipartBody writes parts with a boundary of the caller's choice.
+func multipartBody(t testing.TB, boundary string, parts ...part) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	if err := w.SetBoundary(boundary); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parts {
+		h := textproto.MIMEHeader{}
+		disposition := fmt.Sprintf("form-data; name=%q", p.name)
+		if p.file != "" {
+			disposition += fmt.Sprintf("; filename=%q", p.file)
+		}
+		h.Set("Content-Disposition", disposition)
+		if p.kind != "" {
+			h.Set("Content-Type", p.kind)
+		}
+		pw, err := w.CreatePart(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = pw.Write([]byte(p.content))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestMultipartFingerprint(t *testing.T) {
+	first := []part{{"item", "", "", "book"}, {"photo", "a.png", "image/png", "\x89PNG\x00\xff"}}
+	sum := func(boundary string, parts ...part) [32]byte {
+		t.Helper()
+		s, _, err := replay.HashParts(multipartBody(t, boundary, parts...), boundary, "submit_token")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	want := sum("one", first...)
+	tests := []struct {
+		name  string
+		parts []part
+		same  bool
+	}{
+		{"another boundary", first, true},
+		{"the token's own field", append([]part{{"submit_token", "", "", "t1"}}, first...), true},
+		{"one changed file byte", []part{first[0], {"photo", "a.png", "image/png", "\x89PNG\x00\xfe"}}, false},
+		{"another file name", []part{first[0], {"photo", "b.png", "image/png", "\x89PNG\x00\xff"}}, false},
+		{"another type", []part{first[0], {"photo", "a.png", "image/gif", "\x89PNG\x00\xff"}}, false},
+		{"another order", []part{first[1], first[0]}, false},
+		{"a part more", append(append([]part{}, first...), part{"x", "", "", ""}), false},
+		{"a file named as the token's field counts", append([]part{{"submit_token", "t.txt", "", "t1"}}, first...), false},
+		{"content moved between fields", []part{{"item", "", "", "boo"}, {"kphoto", "a.png", "image/png", "\x89PNG\x00\xff"}}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if same := sum("another-boundary", tt.parts...) == want; same != tt.same {
+				t.Errorf("same fingerprint: %v, want %v", same, tt.same)
+			}
+		})
+	}
+}
+
+func FuzzMultipartFingerprint(f *testing.F) {
+	f.Add(multipartBody(f, "b", part{"a", "", "", "1"}, part{"f", "n", "text/plain", "x"}), 7)
+	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=submit_token\r\n\r\nt\r\n--b--"), 1)
+	f.Add([]byte("--b\r\n\r\n--b--\r\nepilogue"), 3)
+	f.Add([]byte("no multipart at all"), 2)
+	f.Fuzz(func(t *testing.T, body []byte, n int) {
+		whole, _, err := replay.HashParts(body, "b", "submit_token")
+		streamed, ok := replay.StreamParts(body, max(1, n%4096), "b", "submit_token")
+		if ok != (err == nil) {
+			t.Fatalf("whole: %v, streamed ok: %v", err, ok)
+		}
+		if ok && whole != streamed {
+			t.Errorf("fingerprint depends on whether the body was streamed")
+		}
+	})
+}
