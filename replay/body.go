@@ -79,8 +79,11 @@ func (b *body) fill(limit int64) {
 // brokenOff reports whether the body ended before its end, other than at a
 // limit that the application has set itself.
 func (b *body) brokenOff() bool {
-	var tooLarge *http.MaxBytesError
-	return b.err != nil && !errors.As(b.err, &tooLarge)
+	if b.err == nil {
+		return false
+	}
+	var limit *http.MaxBytesError
+	return !errors.As(b.err, &limit)
 }
 
 // Read lets the handler read the body.

@@ -19,6 +19,9 @@ type call struct {
 	body body
 	ran  bool // next has been run under a claim
 	cap  capture
+
+	buffer *[]byte   // lent for cap.body
+	marker [1]string // the value of the header that marks a replay
 }
 
 // readAhead reads a small body whole, before anything is claimed: a body that
@@ -37,7 +40,8 @@ func (c *call) run(ctx *runContext) result {
 		c.cap.reset()
 	} else {
 		c.ran = true
-		c.cap.body = c.g.buffers.get()
+		c.buffer = c.g.buffers.get()
+		c.cap.body = (*c.buffer)[:0]
 		c.cap.init(c.w, c.g.c.ResponseLimit, c.g.engine.log)
 	}
 	returned := false
@@ -154,9 +158,13 @@ func (c *call) event(e *Event) { e.Request = c.r }
 // close ends what belongs to this request.
 func (c *call) close() {
 	c.body.finish()
-	c.g.buffers.put(c.cap.body)
-	c.cap.body = nil
 	c.cap.done = true
+	if c.buffer != nil {
+		*c.buffer = c.cap.body
+		c.cap.body = nil
+		c.g.buffers.put(c.buffer)
+		c.buffer = nil
+	}
 }
 
 // A bufferPool lends buffers for captured bodies.
@@ -165,15 +173,16 @@ type bufferPool struct{ pool sync.Pool }
 // maxPooled keeps one large response from staying in memory for good.
 const maxPooled = 64 << 10
 
-func (p *bufferPool) get() []byte {
+func (p *bufferPool) get() *[]byte {
 	if b, ok := p.pool.Get().(*[]byte); ok {
-		return (*b)[:0]
+		return b
 	}
-	return make([]byte, 0, 1024)
+	b := make([]byte, 0, 1024)
+	return &b
 }
 
-func (p *bufferPool) put(b []byte) {
-	if cap(b) > 0 && cap(b) <= maxPooled {
-		p.pool.Put(&b)
+func (p *bufferPool) put(b *[]byte) {
+	if cap(*b) <= maxPooled {
+		p.pool.Put(b)
 	}
 }

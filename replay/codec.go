@@ -98,6 +98,8 @@ type decoder struct {
 	// so that a replay allocates it once and not each of them.
 	text string
 	base int // len(rest) where text begins
+
+	values []string
 }
 
 func (d *decoder) byte() byte {
@@ -163,19 +165,31 @@ func (d *decoder) string() string {
 	return d.text[from : from+n]
 }
 
+// strings reads n strings. All values of a record are cut from one slice where
+// they fit: most headers have one.
+func (d *decoder) strings(n int) []string {
+	if n == 0 {
+		return nil
+	}
+	if n > cap(d.values)-len(d.values) {
+		d.values = make([]string, 0, max(n, 8))
+	}
+	from := len(d.values)
+	d.values = d.values[:from+n]
+	values := d.values[from : from+n : from+n]
+	for i := range values {
+		values[i] = d.string()
+	}
+	return values
+}
+
 func (d *decoder) ops(into []headerOp) []headerOp {
 	for range d.uvarint(uint64(len(d.rest))) {
 		op := headerOp{kind: opKind(d.byte()), name: d.string()}
 		if op.kind > opDelete {
 			d.bad = true
 		}
-		n := int(d.uvarint(uint64(len(d.rest))))
-		if n > 0 {
-			op.values = make([]string, n)
-			for i := range op.values {
-				op.values[i] = d.string()
-			}
-		}
+		op.values = d.strings(int(d.uvarint(uint64(len(d.rest)))))
 		if d.bad {
 			return nil
 		}

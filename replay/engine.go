@@ -44,6 +44,15 @@ type task interface {
 	event(*Event)
 }
 
+// An attempt is what one try at a key needs. It is one piece of memory, because
+// most requests are the first with their key and need all of it.
+type attempt struct {
+	flight   flight
+	run      runContext
+	claiming lazyContext
+	sealing  lazyContext
+}
+
 // A result is what a run came to.
 type result struct {
 	seal     bool   // keep response for all that follow
@@ -60,16 +69,16 @@ type outcome struct {
 
 // do brings t to its outcome under key. It blocks while another owner works,
 // until the wait has run out or ctx ends.
-func (e *engine) do(ctx context.Context, key string, t task) (outcome, error) {
+// The request came at began.
+func (e *engine) do(ctx context.Context, key string, t task, began time.Time) (outcome, error) {
 	var (
-		began = time.Now()
 		shard = e.flights.shard(key)
-		own   = new(flight)
+		own   = new(attempt)
 	)
 	for {
-		f, leads := shard.join(key, own)
+		f, leads := shard.join(key, &own.flight)
 		if leads {
-			return e.lead(ctx, shard, f, t, began)
+			return e.lead(ctx, shard, own, t, began)
 		}
 		if err := e.follow(ctx, f, began); err != nil {
 			return outcome{}, err
@@ -103,13 +112,14 @@ func pendingFor(leaseLeft time.Duration) error {
 
 // lead asks the store for the flight's key, and lands the flight with what came
 // of it, even if the task panics.
-func (e *engine) lead(ctx context.Context, s *flightShard, f *flight, t task, began time.Time) (o outcome, err error) {
+func (e *engine) lead(ctx context.Context, s *flightShard, a *attempt, t task, began time.Time) (o outcome, err error) {
 	var l landing // zero: whoever waits competes again
+	f := &a.flight
 	defer func() { o.shared = s.land(f, l) }()
 
 	base := context.WithoutCancel(ctx)
 	for reruns := 0; ; {
-		rec, hold, err := e.win(ctx, base, f, t, began)
+		rec, hold, err := e.win(ctx, base, f, &a.claiming, t, began)
 		if err != nil {
 			if isStoreError(err) {
 				l.err = err
@@ -120,7 +130,7 @@ func (e *engine) lead(ctx context.Context, s *flightShard, f *flight, t task, be
 			l.response = rec.Response
 			return outcome{response: rec.Response}, nil
 		}
-		res, err := e.own(base, s, f, t, rec, hold)
+		res, err := e.own(base, s, f, a, t, rec, hold)
 		switch {
 		case err == nil && res.seal:
 			l.response = res.response
@@ -131,6 +141,7 @@ func (e *engine) lead(ctx context.Context, s *flightShard, f *flight, t task, be
 			return e.superseded(ctx, base, f, t, res, &l)
 		case errors.Is(err, ErrUndone) && reruns < e.reruns && t.rewind():
 			reruns++
+			a, began = new(attempt), time.Now()
 		default:
 			l.err = err
 			return outcome{}, err
@@ -140,10 +151,13 @@ func (e *engine) lead(ctx context.Context, s *flightShard, f *flight, t task, be
 
 // win claims the flight's key. While another owner holds it, it waits for its
 // outcome. It returns a hold, or the Done record that stands.
-func (e *engine) win(ctx, base context.Context, f *flight, t task, began time.Time) (Record, Hold, error) {
+//
+// The first claim uses call as its context, and takes began for now.
+func (e *engine) win(ctx, base context.Context, f *flight, call *lazyContext, t task, began time.Time) (Record, Hold, error) {
 	claim := Claim{Key: f.key, Lease: e.lease}
 	_, _ = rand.Read(claim.Owner[:]) // never fails: the runtime ends the program instead
-	rec, hold, err := e.claim(base, claim, t)
+	call.begin(base, began.Add(e.storeTimeout))
+	rec, hold, err := e.claim(call, claim, t)
 	if err != nil || hold != nil || rec.State == Done {
 		return rec, hold, err
 	}
@@ -170,7 +184,7 @@ func (e *engine) win(ctx, base context.Context, f *flight, t task, began time.Ti
 	budget := time.NewTimer(e.wait - time.Since(began))
 	defer budget.Stop()
 	for {
-		rec, hold, err = e.claim(base, claim, t)
+		rec, hold, err = e.claim(e.storeContext(base, e.storeTimeout), claim, t)
 		if err != nil || hold != nil || rec.State == Done {
 			return rec, hold, err
 		}
@@ -194,35 +208,36 @@ func (e *engine) win(ctx, base context.Context, f *flight, t task, began time.Ti
 	}
 }
 
-func (e *engine) claim(base context.Context, c Claim, t task) (Record, Hold, error) {
-	ctx := e.storeContext(base, e.storeTimeout)
+func (e *engine) claim(ctx *lazyContext, c Claim, t task) (Record, Hold, error) {
 	defer ctx.end(errCallOver)
 	rec, hold, err := e.store.Claim(ctx, c)
 	if err != nil {
-		e.failed(base, c.Key, t, "claim", err)
+		e.failed(ctx.parent, c.Key, t, "claim", err)
 		return rec, nil, fmt.Errorf("%w: claim: %w", ErrStoreAway, err)
 	}
 	return rec, hold, nil
 }
 
 // own runs the task under a hold and ends the hold, whatever happens.
-func (e *engine) own(base context.Context, s *flightShard, f *flight, t task, rec Record, hold Hold) (res result, err error) {
-	c := &runContext{key: f.key, attempt: rec.Attempt}
-	c.parent = base
+func (e *engine) own(base context.Context, s *flightShard, f *flight, a *attempt, t task, rec Record, hold Hold) (res result, err error) {
+	c, now := &a.run, time.Now()
+	c.key, c.attempt = f.key, rec.Attempt
+	parent, deadline := base, time.Time{}
 	if e.handlerTimeout > 0 {
-		c.deadline = time.Now().Add(e.handlerTimeout)
+		deadline = now.Add(e.handlerTimeout)
 	}
 	lender, lends := hold.(Lender)
 	if lends {
-		c.parent = lender.Lend(base)
+		parent = lender.Lend(base)
 	}
+	c.begin(parent, deadline)
 	kind := Claimed
 	if rec.Attempt > 1 {
 		kind = TakenOver
 	}
 	e.tell(c, t, Event{Kind: kind, Key: f.key, Attempt: rec.Attempt})
 
-	e.startBeat(s, f, hold, c)
+	e.startBeat(s, f, hold, c, now)
 	returned := false
 	defer func() {
 		e.stopBeat(s, f)
@@ -238,7 +253,7 @@ func (e *engine) own(base context.Context, s *flightShard, f *flight, t task, re
 		e.release(base, f.key, t, hold, res)
 		return res, nil
 	}
-	switch err = e.seal(base, f.key, t, hold, lends, res); {
+	switch err = e.seal(base, f.key, &a.sealing, t, hold, lends, res); {
 	case err == nil:
 		e.tell(base, t, Event{Kind: Sealed, Key: f.key, Attempt: rec.Attempt, Status: res.status})
 		return res, nil
@@ -261,17 +276,18 @@ func (e *engine) own(base context.Context, s *flightShard, f *flight, t task, re
 
 // seal stores the response, trying again within the seal timeout while the
 // store is away. What a Lender could not commit is not tried again: its work may
-// be gone.
-func (e *engine) seal(base context.Context, key string, t task, hold Hold, lends bool, res result) error {
+// be gone. The first try uses call as its context.
+func (e *engine) seal(base context.Context, key string, call *lazyContext, t task, hold Hold, lends bool, res result) error {
 	limit := e.storeTimeout
 	if lends {
 		limit = e.sealTimeout
 	}
-	end := time.Now().Add(e.sealTimeout)
+	now := time.Now()
+	end := now.Add(e.sealTimeout)
+	call.begin(base, now.Add(limit))
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
-		ctx := e.storeContext(base, limit)
-		err := hold.Seal(ctx, res.response, e.retention)
-		ctx.end(errCallOver)
+		err := hold.Seal(call, res.response, e.retention)
+		call.end(errCallOver)
 		if err == nil || errors.Is(err, ErrLeaseLost) {
 			return err
 		}
@@ -283,6 +299,7 @@ func (e *engine) seal(base context.Context, key string, t task, hold Hold, lends
 			return fmt.Errorf("seal: %w", err)
 		}
 		time.Sleep(pause)
+		call = e.storeContext(base, limit)
 	}
 }
 
@@ -301,7 +318,8 @@ func (e *engine) superseded(ctx, base context.Context, f *flight, t task, res re
 	e.log.LogAttrs(base, slog.LevelWarn, "submitonce: lease lost while the handler ran; the other outcome stands",
 		slog.String("key", f.key))
 	e.tell(base, t, Event{Kind: LeaseLost, Key: f.key, Status: res.status})
-	rec, hold, err := e.win(ctx, base, f, t, time.Now())
+	a := new(attempt)
+	rec, hold, err := e.win(ctx, base, f, &a.claiming, t, time.Now())
 	if err != nil {
 		return outcome{}, err
 	}
@@ -314,7 +332,7 @@ func (e *engine) superseded(ctx, base context.Context, f *flight, t task, res re
 		e.release(base, f.key, t, hold, res)
 		return outcome{}, fmt.Errorf("%w: %w", ErrStoreAway, ErrUndone)
 	}
-	if err := e.seal(base, f.key, t, hold, lends, res); err != nil {
+	if err := e.seal(base, f.key, &a.sealing, t, hold, lends, res); err != nil {
 		e.tell(base, t, Event{Kind: SealLost, Key: f.key, Status: res.status, Err: err})
 	}
 	l.response = res.response
@@ -336,7 +354,9 @@ func (e *engine) look(ctx context.Context, key string) (Record, error) {
 // storeContext bounds one call of the store. The client's hang-up does not
 // cancel it: a claim half made would block the key for a lease.
 func (e *engine) storeContext(base context.Context, limit time.Duration) *lazyContext {
-	return &lazyContext{parent: base, deadline: time.Now().Add(limit)}
+	c := new(lazyContext)
+	c.begin(base, time.Now().Add(limit))
+	return c
 }
 
 func (e *engine) waited(ctx context.Context, key string, t task, began time.Time) {

@@ -66,7 +66,8 @@ func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		next.ServeHTTP(w, r) // a guard around this one has claimed the key
 		return
 	}
-	if err = g.checkExpiry(r, c.id); err != nil {
+	now := time.Now()
+	if err = g.checkExpiry(r, c.id, now); err != nil {
 		g.refuse(c, err)
 		return
 	}
@@ -74,7 +75,7 @@ func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		g.refuse(c, err)
 		return
 	}
-	out, err := g.engine.do(r.Context(), c.id.key, c)
+	out, err := g.engine.do(r.Context(), c.id.key, c, now)
 	switch {
 	case err != nil && g.c.DangerouslyFailOpen && errors.Is(err, ErrStoreAway) && !c.ran:
 		g.failOpen(c, err)
@@ -103,8 +104,7 @@ func safe(method string) bool {
 // checkExpiry refuses a token that is too old to claim its key. One that was
 // claimed in time is answered for as long as its record stands, so the store is
 // asked, but only if there can be a record at all.
-func (g *Guard) checkExpiry(r *http.Request, id identity) error {
-	now := time.Now()
+func (g *Guard) checkExpiry(r *http.Request, id identity, now time.Time) error {
 	if !id.isToken || now.Before(id.expires) {
 		return nil
 	}
@@ -150,8 +150,10 @@ func (g *Guard) replay(c *call, stored []byte) error {
 		return err
 	}
 	var resp response
-	var ops [8]headerOp
-	resp.headers = ops[:0]
+	resp.headers = c.cap.opSpace[:0] // free, unless this call's own handler has run
+	if c.ran {
+		resp.headers = nil
+	}
 	if err := decodeResponse(plain, &resp); err != nil {
 		return err
 	}
@@ -165,7 +167,8 @@ func (g *Guard) replay(c *call, stored []byte) error {
 		panic(http.ErrAbortHandler)
 	}
 	g.tell(c, Event{Kind: Replayed, Status: resp.status})
-	resp.send(c.w, g.c.ReplayedHeader)
+	c.marker[0] = "true"
+	resp.send(c.w, g.c.ReplayedHeader, c.marker[:])
 	return nil
 }
 
@@ -218,7 +221,7 @@ func (g *Guard) status(c *call) (State, error) {
 	if c.id, err = g.verify(c.r, value); err != nil {
 		return Free, err
 	}
-	if err := g.checkExpiry(c.r, c.id); err != nil {
+	if err := g.checkExpiry(c.r, c.id, time.Now()); err != nil {
 		return Free, err
 	}
 	rec, err := g.engine.look(c.r.Context(), c.id.key)

@@ -11,10 +11,10 @@ import (
 // third of their lease. It ticks each sixth, so that a lease is extended before
 // half of it has gone and one failed try can be made good.
 
-func (e *engine) startBeat(s *flightShard, f *flight, h Hold, c *runContext) {
+func (e *engine) startBeat(s *flightShard, f *flight, h Hold, c *runContext, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.hold, f.ctx, f.extended = h, c, time.Now()
+	f.hold, f.ctx, f.extended = h, c, now
 	if s.armed {
 		return
 	}

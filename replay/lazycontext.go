@@ -20,6 +20,11 @@ type lazyContext struct {
 	ended  error              // why cancelled, if before inner was made
 }
 
+// begin makes c a context. A zero deadline is none.
+func (c *lazyContext) begin(parent context.Context, deadline time.Time) {
+	c.parent, c.deadline = parent, deadline
+}
+
 func (c *lazyContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
 
 func (c *lazyContext) Done() <-chan struct{} { return c.realize().Done() }

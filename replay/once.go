@@ -88,7 +88,7 @@ func (o *Once) Do(ctx context.Context, key string, work func(ctx context.Context
 		return nil, false, fmt.Errorf("replay: do: %w", context.Cause(ctx))
 	}
 	j := job{work: work}
-	out, err := o.engine.do(ctx, jobKey(key), &j)
+	out, err := o.engine.do(ctx, jobKey(key), &j, time.Now())
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, false, fmt.Errorf("%w: %w", err, context.Cause(ctx))

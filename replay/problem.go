@@ -101,7 +101,7 @@ func ProblemOf(err error) Problem {
 				"To send this content, load the form again.")
 	case errors.Is(err, ErrStoreAway):
 		p := problem("store-unavailable", http.StatusServiceUnavailable, "Not available right now",
-			"The request could not be taken on, and nothing has been done. Send it again, with the same token.")
+			"The request could not be brought to an end. Send it again, with the same token; that is safe.")
 		p.Retryable, p.RetryAfter = true, 2*time.Second
 		return p
 	case errors.Is(err, ErrUnreadable):

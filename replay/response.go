@@ -89,12 +89,13 @@ func accepts(values []string, coding string) bool {
 	return star
 }
 
-// send writes the response to a client, as a replay.
-func (r *response) send(w http.ResponseWriter, marker string) {
+// send writes the response to a client, as a replay, with the header that marks
+// it as one.
+func (r *response) send(w http.ResponseWriter, marker string, value []string) {
 	h := w.Header()
 	applyHeader(h, r.headers)
 	applyHeader(h, r.trailers)
-	h[marker] = []string{"true"}
+	h[marker] = value
 	w.WriteHeader(r.status)
 	if len(r.body) > 0 {
 		_, _ = w.Write(r.body) // nobody to tell: the client is gone
