@@ -8,7 +8,7 @@ WITH turn AS MATERIALIZED (
 ), expired AS MATERIALIZED (
   SELECT ctid AS id
     FROM {table}
-   WHERE ctid >= $1::tid AND ctid < $2::tid
+   WHERE ctid >= $1::text::tid AND ctid < $2::text::tid
      AND expires_at <= now() - CASE state WHEN 0 THEN interval '1 minute' ELSE interval '0' END
      AND (SELECT got FROM turn)
    LIMIT $3::bigint
