@@ -16,7 +16,7 @@ func Middleware(guard *replay.Guard) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			x := &call{echo: c, next: next}
-			guard.Serve(c.Response(), c.Request(), x)
+			guard.Serve(sender{c.Response()}, c.Request(), x)
 			return x.err
 		}
 	}
@@ -52,4 +52,16 @@ func (x *call) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x.err = x.next(c); x.err != nil {
 		c.Error(x.err)
 	}
+}
+
+// A sender is the guard's view of Echo's Response. It sends an informational
+// status, where Response would take it for the final one.
+type sender struct{ *echo.Response }
+
+func (s sender) WriteHeader(code int) {
+	if code < 200 && code != http.StatusSwitchingProtocols {
+		s.Writer.WriteHeader(code)
+		return
+	}
+	s.Response.WriteHeader(code)
 }

@@ -21,8 +21,8 @@ func Middleware(guard *replay.Guard) gin.HandlerFunc {
 			outer.again(c)
 			return
 		}
-		x := &call{gin: c}
-		guard.Serve(c.Writer, c.Request, x)
+		x := &call{gin: c, sender: sender{c.Writer}}
+		guard.Serve(&x.sender, c.Request, x)
 		if !x.ran {
 			c.Abort()
 		}
@@ -37,7 +37,8 @@ type call struct {
 	gin    *gin.Context
 	ran    bool
 	before gin.Context // as it was before the first run
-	writer writer
+	writer writer      // what the chain answers through
+	sender sender      // what the guard answers through
 }
 
 type callKey struct{}

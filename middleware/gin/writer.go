@@ -93,3 +93,19 @@ func (w *writer) Pusher() http.Pusher {
 	p, _ := w.ResponseWriter.(http.Pusher)
 	return p
 }
+
+// A sender is the guard's view of Gin's writer. It sends an informational
+// status, where Gin's would take it for the one to come.
+type sender struct{ gin.ResponseWriter }
+
+// Unwrap lets an http.ResponseController reach the connection.
+func (s *sender) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+func (s *sender) WriteHeader(code int) {
+	u, ok := s.ResponseWriter.(interface{ Unwrap() http.ResponseWriter })
+	if ok && code < 200 && code != http.StatusSwitchingProtocols {
+		u.Unwrap().WriteHeader(code)
+		return
+	}
+	s.ResponseWriter.WriteHeader(code)
+}

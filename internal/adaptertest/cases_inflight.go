@@ -1,0 +1,324 @@
+package adaptertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/submitonce/submitonce/replay"
+)
+
+// A gate lets a test hold a handler, and see that requests have come in.
+type gate struct {
+	entered chan struct{} // one value for each handler that has begun
+	open    chan struct{}
+	over    <-chan struct{} // the test has ended, well or not
+	arrived atomic.Int64    // requests before the guard
+}
+
+func newGate(s *site) *gate {
+	return &gate{entered: make(chan struct{}, 100), open: make(chan struct{}), over: s.Context().Done()}
+}
+
+// hold blocks a handler until the gate is opened.
+func (g *gate) hold() {
+	g.entered <- struct{}{}
+	select {
+	case <-g.open:
+	case <-g.over:
+	}
+}
+
+// arrivals is middleware outside the guard that counts requests.
+func (g *gate) arrivals(_ Exchange, next func() error) error {
+	g.arrived.Add(1)
+	return next()
+}
+
+// await waits until n requests have reached the guard.
+func (g *gate) await(s *site, n int64) {
+	s.Helper()
+	s.until(fmt.Sprintf("%d requests at the guard", n), func() bool { return g.arrived.Load() >= n })
+}
+
+// until waits for what is going to happen, and fails if it does not.
+func (s *site) until(what string, ok func() bool) {
+	s.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			s.Fatalf("still waiting for %s", what)
+		}
+	}
+}
+
+func inFlightCases() []testCase {
+	return []testCase{
+		{name: "C01 C06 R001 overlapping duplicates get the one outcome", run: func(s *site) {
+			g := newGate(s)
+			s.open(App{Outer: []Middleware{g.arrivals}, Routes: s.route(func(x Exchange) error {
+				g.hold()
+				return x.JSON(201, map[string]int{"order_no": 1})
+			})}, replay.Config{})
+			r := request{token: s.token(), body: "x"}
+			owner := s.sent(r)
+			<-g.entered
+			var waiting []<-chan result
+			for range 10 {
+				waiting = append(waiting, s.sent(r))
+			}
+			g.await(s, 11)
+			close(g.open)
+			first := <-owner
+			ended := time.Now()
+			for _, w := range waiting {
+				again := <-w
+				if again.err != nil {
+					s.Fatal(again.err)
+				}
+				s.replays(first.answer, again.answer)
+			}
+			if late := time.Since(ended); late > time.Second {
+				s.Errorf("last duplicate was answered %v after the first, want at once", late)
+			}
+			s.ran(1)
+		}},
+		{name: "C01 1000 concurrent duplicates of a 200 ms handler", alone: true, run: thousand},
+		{name: "C04 C70 R003 R057 hang-up does not lose the outcome", run: func(s *site) {
+			g := newGate(s)
+			cancelled := make(chan error, 1)
+			s.orders(func(x Exchange) error {
+				g.hold()
+				cancelled <- x.Request().Context().Err()
+				return x.Text(201, "ordered")
+			}, replay.Config{})
+			ctx, hangUp := context.WithCancel(s.Context())
+			r := request{token: s.token(), body: "x"}
+			gone := r
+			gone.ctx = ctx
+			owner := s.sent(gone)
+			<-g.entered
+			hangUp()
+			if res := <-owner; !errors.Is(res.err, context.Canceled) {
+				s.Fatalf("first client: %v, want its own hang-up", res.err)
+			}
+			second := s.sent(r)
+			close(g.open)
+			if err := <-cancelled; err != nil {
+				s.Errorf("handler's context: %v, want none", err)
+			}
+			again := <-second
+			if again.err != nil || again.status != 201 || string(again.body) != "ordered" {
+				s.Errorf("second click: %d %q (%v), want the order's page", again.status, again.body, again.err)
+			}
+			s.ran(1)
+		}},
+		{name: "KeepClientCancel hands the hang-up on", run: func(s *site) {
+			entered, done := make(chan struct{}), make(chan struct{})
+			s.orders(func(x Exchange) error {
+				close(entered)
+				<-x.Request().Context().Done()
+				close(done)
+				return x.Text(500, "gave up")
+			}, replay.Config{KeepClientCancel: true})
+			ctx, hangUp := context.WithCancel(s.Context())
+			owner := s.sent(request{token: s.token(), ctx: ctx})
+			<-entered
+			hangUp()
+			<-done
+			<-owner
+		}},
+		{name: "C06 R005 wait has a bound", run: func(s *site) {
+			g := newGate(s)
+			s.orders(func(x Exchange) error {
+				g.hold()
+				return x.Text(201, "ordered")
+			}, replay.Config{Wait: 20 * time.Millisecond})
+			r := request{token: s.token(), body: "x"}
+			owner := s.sent(r)
+			<-g.entered
+			a := s.send(r)
+			s.problem(a, 409, "in-progress")
+			if n, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || n < 1 || n > 30 {
+				s.Errorf("Retry-After = %q, want 1 to 30", a.header.Get("Retry-After"))
+			}
+			close(g.open)
+			first := <-owner
+			s.replays(first.answer, s.send(r))
+			s.ran(1)
+		}},
+		{name: "R006 waiter takes over from an owner that gave up", run: func(s *site) {
+			g := newGate(s)
+			s.open(App{Outer: []Middleware{g.arrivals}, Routes: s.route(func(x Exchange) error {
+				if s.runs.Load() == 1 {
+					g.hold()
+					return x.Text(503, "not now")
+				}
+				return x.Text(201, "ordered")
+			})}, replay.Config{})
+			r := request{token: s.token(), body: "x"}
+			owner := s.sent(r)
+			<-g.entered
+			ctx, hangUp := context.WithCancel(s.Context())
+			leaving := r
+			leaving.ctx = ctx
+			b, c, d := s.sent(r), s.sent(leaving), s.sent(r)
+			g.await(s, 4)
+			hangUp()
+			if res := <-c; !errors.Is(res.err, context.Canceled) {
+				s.Errorf("leaving client: %v, want its own hang-up", res.err)
+			}
+			close(g.open)
+			if res := <-owner; res.status != 503 {
+				s.Errorf("owner gets %d, want its own 503", res.status)
+			}
+			for _, w := range []<-chan result{b, d} {
+				if res := <-w; res.err != nil || res.status != 201 {
+					s.Errorf("waiter gets %d (%v), want 201", res.status, res.err)
+				}
+			}
+			s.ran(2)
+		}},
+		{name: "R014 two clicks after a validation error", run: func(s *site) {
+			s.orders(func(x Exchange) error {
+				if x.Form("quantity") == "0" {
+					return x.JSON(422, map[string]string{"quantity": "at least 1"})
+				}
+				return x.JSON(201, map[string]string{"quantity": x.Form("quantity")})
+			}, replay.Config{})
+			form := request{token: s.token(), kind: "application/x-www-form-urlencoded", body: "quantity=0"}
+			if a := s.send(form); a.status != 422 {
+				s.Fatalf("empty order answers %d, want 422", a.status)
+			}
+			form.body = "quantity=2"
+			one, two := s.sent(form), s.sent(form)
+			a, b := <-one, <-two
+			s.same("second click", a.answer, b.answer)
+			if a.status != 201 {
+				s.Errorf("corrected form answers %d, want 201", a.status)
+			}
+			s.ran(2)
+		}},
+		{name: "R073 R096 instance two waits for instance one", run: func(s *site) {
+			g := newGate(s)
+			app := App{Routes: s.route(func(x Exchange) error {
+				g.hold()
+				return x.Text(201, "ordered")
+			})}
+			s.open(app, replay.Config{})
+			r := request{token: s.token(), body: "x"}
+			owner := s.sent(r)
+			<-g.entered
+			calls := s.store.calls.Load()
+			s.open(app, replay.Config{})
+			waiting := s.sent(r)
+			s.until("the second instance at the store", func() bool { return s.store.calls.Load() >= calls+2 })
+			close(g.open)
+			first, again := <-owner, <-waiting
+			s.replays(first.answer, again.answer)
+			s.ran(1)
+		}},
+		{name: "R007 lease outlives itself while the handler runs", leases: true, run: func(s *site) {
+			g := newGate(s)
+			var extended atomic.Int64
+			s.store.extend = func() error {
+				extended.Add(1)
+				return nil
+			}
+			app := App{Routes: s.route(func(x Exchange) error {
+				g.hold()
+				return x.Text(201, "ordered")
+			})}
+			c := replay.Config{Lease: 150 * time.Millisecond}
+			s.open(app, c)
+			r := request{token: s.token(), body: "x"}
+			owner := s.sent(r)
+			<-g.entered
+			s.open(app, c) // another instance, which has only the store to go by
+			waiting := s.sent(r)
+			s.until("three leases to pass", func() bool { return extended.Load() >= 9 })
+			close(g.open)
+			first, again := <-owner, <-waiting
+			s.replays(first.answer, again.answer)
+			s.ran(1)
+		}},
+		{name: "C02 C09 R011 late owner gets the outcome that stands", leases: true, run: func(s *site) {
+			s.store.extend = func() error { return errors.New("no heartbeat today") }
+			g := newGate(s)
+			app := App{Routes: s.route(func(x Exchange) error {
+				attempt := replay.Attempt(x.Request().Context())
+				if attempt == 1 {
+					g.hold()
+				}
+				x.SetHeader("X-Attempt", strconv.Itoa(attempt))
+				return x.Text(201, fmt.Sprintf("attempt %d", attempt))
+			})}
+			c := replay.Config{Lease: 150 * time.Millisecond}
+			s.open(app, c)
+			r := request{token: s.token(), body: "x"}
+			owner := s.sent(r)
+			<-g.entered
+			s.open(app, c)
+			second := s.send(r)
+			if string(second.body) != "attempt 2" {
+				s.Fatalf("second instance answers %d %q, want attempt 2", second.status, second.body)
+			}
+			close(g.open)
+			late := <-owner
+			s.replays(second, late.answer)
+			s.replays(second, s.send(r))
+			s.ran(2)
+		}},
+	}
+}
+
+// thousand is the promise of the front page: one run, a thousand equal answers,
+// no 409, nothing left behind.
+func thousand(s *site) {
+	const n = 1000
+	before := runtime.NumGoroutine()
+	s.orders(func(x Exchange) error {
+		time.Sleep(200 * time.Millisecond) // the work
+		x.SetHeader("Location", "/orders/1")
+		return x.JSON(201, map[string]int{"order_no": 1})
+	}, replay.Config{})
+	r := request{token: s.token(), kind: "application/json", body: `{"item":"tea"}`}
+	answers := make([]result, n)
+	var wg sync.WaitGroup
+	for i := range answers {
+		wg.Go(func() { answers[i].answer, answers[i].err = s.try(r) })
+	}
+	wg.Wait()
+	replays := 0
+	for _, a := range answers {
+		if a.err != nil {
+			s.Fatal(a.err)
+		}
+		if a.status != http.StatusCreated || a.header.Get("Location") != "/orders/1" {
+			s.Fatalf("an answer is %d with %v, want 201 with the Location", a.status, a.header)
+		}
+		s.same("one of a thousand", answers[0].answer, a.answer)
+		if a.header.Get(replay.DefaultReplayedHeader) == "true" {
+			replays++
+		}
+		if s.Failed() {
+			return
+		}
+	}
+	if replays != n-1 {
+		s.Errorf("%d answers are replays, want %d", replays, n-1)
+	}
+	s.ran(1)
+	s.client.CloseIdleConnections()
+	s.server.Close()
+	s.until(fmt.Sprintf("goroutines to come back to %d", before), func() bool {
+		return runtime.NumGoroutine() <= before
+	})
+}
