@@ -64,7 +64,6 @@ type result struct {
 type outcome struct {
 	ran      bool   // the caller's own task ran, and its answer is the one to give
 	response []byte // else: the response of the record that stands
-	shared   bool   // others may still be reading the response
 }
 
 // do brings t to its outcome under key. It blocks while another owner works,
@@ -74,19 +73,21 @@ func (e *engine) do(ctx context.Context, key string, t task, began time.Time) (o
 	var (
 		shard = e.flights.shard(key)
 		own   = new(attempt)
+		now   = began
 	)
 	for {
 		f, leads := shard.join(key, &own.flight)
 		if leads {
-			return e.lead(ctx, shard, own, t, began)
+			return e.lead(ctx, shard, own, t, began, now)
 		}
 		if err := e.follow(ctx, f, began); err != nil {
 			return outcome{}, err
 		}
 		if f.response != nil || f.err != nil {
 			e.waited(ctx, key, t, began)
-			return outcome{response: f.response, shared: true}, f.err
+			return outcome{response: f.response}, f.err
 		}
+		now = time.Now()
 	}
 }
 
@@ -112,14 +113,14 @@ func pendingFor(leaseLeft time.Duration) error {
 
 // lead asks the store for the flight's key, and lands the flight with what came
 // of it, even if the task panics.
-func (e *engine) lead(ctx context.Context, s *flightShard, a *attempt, t task, began time.Time) (o outcome, err error) {
+func (e *engine) lead(ctx context.Context, s *flightShard, a *attempt, t task, began, now time.Time) (o outcome, err error) {
 	var l landing // zero: whoever waits competes again
 	f := &a.flight
-	defer func() { o.shared = s.land(f, l) }()
+	defer func() { s.land(f, l) }()
 
 	base := context.WithoutCancel(ctx)
 	for reruns := 0; ; {
-		rec, hold, err := e.win(ctx, base, f, &a.claiming, t, began)
+		rec, hold, err := e.win(ctx, base, f, &a.claiming, t, began, now)
 		if err != nil {
 			if isStoreError(err) {
 				l.err = err
@@ -141,7 +142,8 @@ func (e *engine) lead(ctx context.Context, s *flightShard, a *attempt, t task, b
 			return e.superseded(ctx, base, f, t, res, &l)
 		case errors.Is(err, ErrUndone) && reruns < e.reruns && t.rewind():
 			reruns++
-			a, began = new(attempt), time.Now()
+			a, now = new(attempt), time.Now()
+			began = now
 		default:
 			l.err = err
 			return outcome{}, err
@@ -152,11 +154,11 @@ func (e *engine) lead(ctx context.Context, s *flightShard, a *attempt, t task, b
 // win claims the flight's key. While another owner holds it, it waits for its
 // outcome. It returns a hold, or the Done record that stands.
 //
-// The first claim uses call as its context, and takes began for now.
-func (e *engine) win(ctx, base context.Context, f *flight, call *lazyContext, t task, began time.Time) (Record, Hold, error) {
+// The request came at began. The first claim uses call as its context.
+func (e *engine) win(ctx, base context.Context, f *flight, call *lazyContext, t task, began, now time.Time) (Record, Hold, error) {
 	claim := Claim{Key: f.key, Lease: e.lease}
 	_, _ = rand.Read(claim.Owner[:]) // never fails: the runtime ends the program instead
-	call.begin(base, began.Add(e.storeTimeout))
+	call.begin(base, now.Add(e.storeTimeout))
 	rec, hold, err := e.claim(call, claim, t)
 	if err != nil || hold != nil || rec.State == Done {
 		return rec, hold, err
@@ -318,8 +320,8 @@ func (e *engine) superseded(ctx, base context.Context, f *flight, t task, res re
 	e.log.LogAttrs(base, slog.LevelWarn, "submitonce: lease lost while the handler ran; the other outcome stands",
 		slog.String("key", f.key))
 	e.tell(base, t, Event{Kind: LeaseLost, Key: f.key, Status: res.status})
-	a := new(attempt)
-	rec, hold, err := e.win(ctx, base, f, &a.claiming, t, time.Now())
+	a, now := new(attempt), time.Now()
+	rec, hold, err := e.win(ctx, base, f, &a.claiming, t, now, now)
 	if err != nil {
 		return outcome{}, err
 	}

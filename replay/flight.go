@@ -72,17 +72,15 @@ func (s *flightShard) join(key string, own *flight) (f *flight, leads bool) {
 	return own, true
 }
 
-// land ends the flight. It reports whether anybody is waiting for it.
-func (s *flightShard) land(f *flight, l landing) (followed bool) {
+// land ends the flight and tells those who wait for it.
+func (s *flightShard) land(f *flight, l landing) {
 	s.mu.Lock()
 	delete(s.m, f.key)
 	f.hold, f.ctx = nil, nil
 	done := f.done
 	s.mu.Unlock()
-	if done == nil {
-		return false
+	if done != nil {
+		f.landing = l
+		close(done)
 	}
-	f.landing = l
-	close(done)
-	return true
 }
