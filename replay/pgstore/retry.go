@@ -81,12 +81,17 @@ func faultOf(err error) fault {
 // do calls f with a connection, and again if that can help, until ctx is over.
 // f must be repeatable. What do returns is wrapped with op.
 func (t *table) do(ctx context.Context, op string, f func(*pgxpool.Conn) error) error {
+	return t.repeat(ctx, op, func() error { return t.try(ctx, f) })
+}
+
+// repeat calls f, and again if that can help, until ctx is over.
+func (t *table) repeat(ctx context.Context, op string, f func() error) error {
 	var races, conns int
 	for {
 		if t.isClosed() {
 			return replay.ErrClosed
 		}
-		err := t.try(ctx, f)
+		err := f()
 		if err == nil {
 			return nil
 		}

@@ -14,7 +14,7 @@ WITH turn AS MATERIALIZED (
    LIMIT $3::bigint
      FOR UPDATE SKIP LOCKED
 ), gone AS (
-  DELETE FROM {table} AS r USING expired WHERE r.ctid = expired.id
+  DELETE FROM {table} AS r WHERE r.ctid = ANY (ARRAY (SELECT id FROM expired))
   RETURNING r.ctid AS id
 )
 SELECT (SELECT got FROM turn) AS got, count(*) AS removed, max(id)::text AS last FROM gone

@@ -1,0 +1,199 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/submitonce/submitonce/replay"
+)
+
+// A txHold is a claim that lives in an open transaction.
+type txHold struct {
+	store    *TxStore
+	key      string
+	owner    replay.Owner
+	lock     int64 // what the transaction holds
+	attempt  int
+	conn     *session
+	pid      uint32 // of the server's side of conn
+	occupied bool   // an expired record was seen
+	tx       *lentTx
+
+	mu    sync.Mutex
+	state txState // guarded by mu
+	why   error   // what Seal returns from now on, if ended; guarded by mu
+}
+
+type txState int
+
+const (
+	txOpen    txState = iota
+	txSealed          // committed
+	txEnded           // rolled back, or lost
+	txUnknown         // COMMIT was sent and not answered
+)
+
+// Lend implements [replay.Lender]. The handler takes the transaction out with
+// [Tx] or [SQL].
+func (h *txHold) Lend(ctx context.Context) context.Context {
+	return context.WithValue(ctx, lentKey{}, h)
+}
+
+// Extend implements [replay.Hold]. There is no lease to extend.
+func (h *txHold) Extend(context.Context, time.Duration) error {
+	if h.store.isClosed() {
+		return replay.ErrClosed
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state != txOpen {
+		return replay.ErrLeaseLost
+	}
+	return nil
+}
+
+// Seal implements [replay.Hold]. It stores the response and commits, in one
+// round trip. It returns nil only if the commit is certain, and
+// [replay.ErrUndone] or [replay.ErrLeaseLost] only if the rollback is. If the
+// answer to COMMIT is lost, it finds out which through another connection, for as
+// long as ctx lasts; Seal may be called again to go on finding out.
+func (h *txHold) Seal(ctx context.Context, response []byte, retention time.Duration) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch h.state {
+	case txSealed:
+		return nil
+	case txEnded:
+		return h.why
+	case txUnknown:
+		return h.resolve(ctx, errors.New("no answer to COMMIT"))
+	}
+	if h.store.isClosed() {
+		return replay.ErrClosed
+	}
+	h.tx.end()
+	switch conn := h.conn.pgx; {
+	case conn.IsClosed():
+		h.conn.drop()
+		return h.undone(errors.New("the connection broke before COMMIT"))
+	case conn.PgConn().TxStatus() == 'E':
+		h.conn.rollBack()
+		return h.undone(errors.New("an SQL error has aborted the transaction"))
+	case conn.PgConn().TxStatus() != 'T':
+		h.conn.drop()
+		return h.ended(errors.New("pgstore: seal: the handler has ended the transaction by itself"))
+	}
+	if response == nil {
+		response = []byte{}
+	}
+	place, err := h.commit(ctx, response, retention)
+	return h.judge(ctx, place, err)
+}
+
+// commit sends the record and COMMIT. If it fails, it says in which of the
+// statements: 0 is the record, 1 is COMMIT.
+func (h *txHold) commit(ctx context.Context, response []byte, retention time.Duration) (place int, err error) {
+	s := h.store
+	b := &pgx.Batch{}
+	if h.occupied {
+		b.Queue(s.clear, []byte(h.key))
+		place--
+	}
+	b.Queue(s.seal, []byte(h.key), h.owner[:], h.attempt, retention.Microseconds(), response,
+		lock(s.marked, h.key), payload(h.key))
+	b.Queue("commit")
+	br := h.conn.pgx.SendBatch(ctx, b)
+	var tag pgconn.CommandTag
+	for ; place <= 1; place++ {
+		if tag, err = br.Exec(); err != nil {
+			break
+		}
+	}
+	if cerr := br.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil && tag.String() != "COMMIT" {
+		err = errRolledBack
+	}
+	return min(place, 1), err
+}
+
+// errRolledBack means that COMMIT was carried out as ROLLBACK.
+var errRolledBack = errors.New("COMMIT was carried out as ROLLBACK")
+
+// judge ends the hold by what came of commit.
+func (h *txHold) judge(ctx context.Context, place int, err error) error {
+	if err == nil {
+		h.conn.release()
+		h.sealed()
+		return nil
+	}
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg) && isRefusal(pg) || errors.Is(err, errRolledBack):
+		h.conn.rollBack()
+		if pg != nil && place < 1 && pg.Code == "23505" { // unique_violation: a record stands
+			return h.ended(fmt.Errorf("pgstore: seal: %w", replay.ErrLeaseLost))
+		}
+		return h.undone(err)
+	case pgconn.SafeToRetry(err): // nothing was sent, such as with rows that were not closed
+		h.conn.drop()
+		return h.undone(err)
+	}
+	h.conn.drop()
+	h.state = txUnknown
+	return h.resolve(ctx, err)
+}
+
+// isRefusal reports whether the server itself says that a statement failed, and
+// goes on: then the transaction is rolled back, or can only be. A pooler that has
+// lost its server says ERROR too, but without the untranslated severity or with a
+// code of class 08.
+func isRefusal(err *pgconn.PgError) bool {
+	return err.SeverityUnlocalized == "ERROR" && !strings.HasPrefix(err.Code, "08")
+}
+
+func (h *txHold) sealed() {
+	h.state = txSealed
+	h.store.watches.tell(h.key)
+}
+
+func (h *txHold) undone(cause error) error {
+	return h.ended(fmt.Errorf("pgstore: seal: %w: %w", replay.ErrUndone, cause))
+}
+
+func (h *txHold) ended(why error) error {
+	h.state, h.why = txEnded, why
+	h.store.watches.tell(h.key)
+	return why
+}
+
+// Release implements [replay.Hold] by ROLLBACK. Where a COMMIT was not answered
+// it does nothing, because there may be nothing to roll back any more.
+func (h *txHold) Release(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state != txOpen {
+		return nil
+	}
+	h.tx.end()
+	h.state, h.why = txEnded, fmt.Errorf("pgstore: seal: %w", replay.ErrLeaseLost)
+	s := h.store
+	// What a transaction notifies is lost with it, so this comes after its end.
+	err := h.conn.exec(ctx, fmt.Sprintf("ROLLBACK; SELECT CASE WHEN NOT pg_try_advisory_xact_lock(%d)"+
+		" THEN pg_notify('%s', '%s') END", lock(s.marked, h.key), s.channel, payload(h.key)))
+	if err != nil {
+		h.conn.drop()
+		return fmt.Errorf("pgstore: release: %w", err)
+	}
+	h.conn.release()
+	s.watches.tell(h.key)
+	return nil
+}

@@ -1,0 +1,227 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/submitonce/submitonce/replay"
+)
+
+var (
+	_ replay.Store   = (*TxStore)(nil)
+	_ replay.Watcher = (*TxStore)(nil)
+	_ replay.Sweeper = (*TxStore)(nil)
+	_ io.Closer      = (*TxStore)(nil)
+	_ replay.Lender  = (*txHold)(nil)
+)
+
+// A TxConfig says how a [TxStore] works. Its zero value is right for most.
+type TxConfig struct {
+	Config
+
+	// IsoLevel is the isolation level of the handler's transaction. From
+	// repeatable read on, a duplicate that comes in the very moment of a commit may
+	// run the handler too before its transaction fails; what it wrote there is
+	// rolled back. The default is the server's.
+	IsoLevel pgx.TxIsoLevel
+
+	// AccessMode of the handler's transaction may be pgx.ReadWrite, for servers
+	// whose default is read only. It can't be pgx.ReadOnly: the response is stored
+	// in the same transaction. The default is the server's.
+	AccessMode pgx.TxAccessMode
+
+	// DB, from stdlib.OpenDBFromPool with the same pool, lets handlers that are
+	// written for database/sql take part: see [SQL]. The default is nil: they can't.
+	DB *sql.DB
+}
+
+// A TxStore claims in a transaction that the handler writes in, and commits it
+// together with the response: effect and record exist both or not at all, and
+// after a crash the next duplicate runs at once, with no lease to wait for. The
+// handler gets the transaction with [Tx]. It costs the handler no round trip
+// beyond those of a transaction of its own: the claim travels with BEGIN and the
+// response with COMMIT.
+//
+// Each running handler holds a connection of the pool; waiting duplicates hold
+// none. A handler that takes a second connection from the same pool can make the
+// pool run dry.
+//
+// A claim is an advisory lock until it is committed, so nobody can see its
+// attempt; it counts as attempt 1 unless a [Store] on the same table has left an
+// abandoned claim. Lease, and [replay.Hold] Extend, have no meaning here.
+type TxStore struct {
+	table
+	options pgx.TxOptions
+	db      *sql.DB
+
+	tryLock, read, clear, seal, ended, look, holders, watched string
+}
+
+// NewTx returns a TxStore on the table that c names, which [Migrate] makes, or
+// all that is wrong with c. It makes no connection.
+func NewTx(pool *pgxpool.Pool, c TxConfig) (*TxStore, error) {
+	var errs []error
+	switch c.IsoLevel {
+	case "", pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable:
+	default:
+		errs = append(errs, fmt.Errorf("pgstore: TxConfig.IsoLevel %q is none that PostgreSQL has", c.IsoLevel))
+	}
+	if c.AccessMode != "" && c.AccessMode != pgx.ReadWrite {
+		errs = append(errs, fmt.Errorf("pgstore: TxConfig.AccessMode %q: the response must be written", c.AccessMode))
+	}
+	s := &TxStore{options: pgx.TxOptions{IsoLevel: c.IsoLevel, AccessMode: c.AccessMode}, db: c.DB}
+	if err := errors.Join(append([]error{s.open(pool, c.Config)}, errs...)...); err != nil {
+		return nil, err
+	}
+	s.watches.read = s.readHolders
+	s.tryLock, s.read = s.statement("tx_lock"), s.statement("tx_read")
+	s.clear, s.seal = s.statement("tx_clear"), s.statement("tx_seal")
+	s.look, s.holders = s.statement("look"), s.statement("tx_holders")
+	s.watched, s.ended = s.statement("watched"), s.statement("tx_ended")
+	return s, nil
+}
+
+// A sighting is what a claim finds under its key.
+type sighting struct {
+	locked bool   // nobody else has the key in an open transaction, and now we have
+	pid    uint32 // of our session
+	exists bool   // there is a row, maybe expired
+	rec    replay.Record
+	owner  []byte
+	live   bool
+}
+
+// Claim implements [replay.Store] in one round trip, which begins the
+// transaction as well. If the key is not to be had, the connection goes back to
+// the pool.
+func (s *TxStore) Claim(ctx context.Context, c replay.Claim) (rec replay.Record, h replay.Hold, err error) {
+	id := lock(s.claimed, c.Key)
+	err = s.occupy(ctx, "claim", func(conn *session) (keep bool, err error) {
+		see, tx, err := s.begin(ctx, conn.pgx, id, c.Key, s.options)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case see.live:
+			rec = see.rec
+		case !see.locked:
+			rec = replay.Record{State: replay.Pending}
+		default:
+			attempt := 1
+			if see.exists && see.rec.State == replay.Pending {
+				attempt = see.rec.Attempt // abandoned by a Store
+				if string(see.owner) != string(c.Owner[:]) {
+					attempt++
+				}
+			}
+			rec = replay.Record{State: replay.Pending, Attempt: attempt}
+			h = &txHold{
+				store: s, key: c.Key, owner: c.Owner, lock: id, attempt: attempt,
+				conn: conn, pid: see.pid, occupied: see.exists, tx: &lentTx{tx: tx},
+			}
+			return true, nil
+		}
+		// The answer need not wait for the end of this transaction.
+		s.spawn(func() { conn.rollBack() })
+		return true, nil
+	})
+	return rec, h, err
+}
+
+// begin begins a transaction on conn, tries to lock the key and reads its
+// record, all in one round trip.
+func (s *TxStore) begin(ctx context.Context, conn *pgx.Conn, id int64, key string, o pgx.TxOptions) (see sighting, tx pgx.Tx, err error) {
+	b := &pgx.Batch{}
+	b.BeginTx(o)
+	b.Queue(s.tryLock, id)
+	b.Queue(s.read, []byte(key))
+	br := conn.SendBatch(ctx, b)
+	tx = br.Tx()
+	_, err = br.Exec()
+	if err == nil {
+		err = br.QueryRow().Scan(&see.locked, &see.pid)
+	}
+	if err == nil {
+		var (
+			state    int16
+			attempt  int32
+			left     int64
+			response []byte
+		)
+		err = br.QueryRow().Scan(&see.owner, &state, &attempt, &left, &response)
+		switch {
+		case noRow(err):
+			err = nil
+		case err == nil:
+			see.exists, see.live = true, left > 0
+			see.rec = recordOf(state, attempt, left, response)
+		}
+	}
+	if cerr := br.Close(); err == nil {
+		err = cerr
+	}
+	return see, tx, err
+}
+
+// Look implements [replay.Store] in two round trips. It also sees claims in open
+// transactions.
+func (s *TxStore) Look(ctx context.Context, key string) (rec replay.Record, err error) {
+	topics := []*topic{{key: key}}
+	err = s.do(ctx, "look", func(conn *pgxpool.Conn) error {
+		// First the lock: if it is free, then whoever had it has committed before the
+		// record is read.
+		held := make(map[string]standing, 1)
+		if err := s.readLocks(ctx, conn, topics, held); err != nil {
+			return err
+		}
+		rec = replay.Record{}
+		err := scanRecord(conn.QueryRow(ctx, s.look, s.args([]byte(key))...), &rec)
+		if noRow(err) {
+			err = nil
+			if held[key].by != "" {
+				rec.State = replay.Pending
+			}
+		}
+		return err
+	})
+	return rec, err
+}
+
+// readHolders reads who holds keys, in open transactions or by records.
+func (s *TxStore) readHolders(ctx context.Context, topics []*topic) (map[string]standing, error) {
+	now := make(map[string]standing, len(topics))
+	err := s.try(ctx, func(conn *pgxpool.Conn) error {
+		if err := s.readLocks(ctx, conn, topics, now); err != nil {
+			return err
+		}
+		return readStandings(now)(conn.Query(ctx, s.watched, s.args(keysOf(topics))...))
+	})
+	return now, err
+}
+
+// readLocks reads which sessions hold keys in open transactions.
+func (s *TxStore) readLocks(ctx context.Context, conn *pgxpool.Conn, topics []*topic, now map[string]standing) error {
+	ids := make([]int64, len(topics))
+	keys := make(map[int64]string, len(topics))
+	for i, tp := range topics {
+		ids[i] = lock(s.claimed, tp.key)
+		keys[ids[i]] = tp.key
+	}
+	rows, err := conn.Query(ctx, s.holders, s.args(ids)...)
+	if err != nil {
+		return err
+	}
+	var id, pid int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &pid}, func() error {
+		now[keys[id]] = standing{by: strconv.FormatInt(pid, 10)}
+		return nil
+	})
+	return err
+}
