@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -167,24 +168,30 @@ func (j *journal) ordered(ctx context.Context, no string) {
 }
 
 // A tally says what the submits of one order came to.
-type tally struct{ Requests, Runs int }
+type tally struct {
+	Requests int
+	Runs     int // of the handler
+	Refusals int // of those: it refused a field, and the form was corrected
+}
 
 // tallyOf counts the submits that shared the key of the order no.
 func (j *journal) tallyOf(no string) tally {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	key := ""
-	for _, s := range j.submits {
-		if s.OrderNo == no {
-			key = s.Key
-		}
-	}
 	var t tally
+	i := slices.IndexFunc(j.submits, func(s *submit) bool { return s.OrderNo == no })
+	if i < 0 {
+		return t
+	}
 	for _, s := range j.submits {
-		if key != "" && s.Key == key {
-			t.Requests++
-			if s.OrderNo != "" {
-				t.Runs++
+		if s.Key != j.submits[i].Key {
+			continue
+		}
+		t.Requests++
+		if s.RunBegan > 0 {
+			t.Runs++
+			if s.OrderNo == "" {
+				t.Refusals++
 			}
 		}
 	}
