@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync"
 )
 
 const (
@@ -29,14 +30,21 @@ type body struct {
 	field string // the token's own field, left out of the fingerprint; "" if there is none
 	token string // what that field has to say, if it comes after all
 
-	head  []byte // what has been read ahead
-	whole bool   // head is all of it
-	off   int    // how much of head the handler has read
+	head   []byte // what has been read ahead
+	whole  bool   // head is all of it
+	parsed bool   // middleware outside has made a form of it; see parsed.go
 
-	stream hasher // hashes what does not fit into head; nil until it is needed
-	eof    bool   // src has been read to its end
-	err    error  // why src broke off
-	closed bool   // the handler has returned
+	// A handler may have given its body to a goroutine that is still reading
+	// when the handler has returned, as http.TimeoutHandler does. That one must
+	// neither disturb the guard nor, blocked on a slow client, hold it up.
+	turn    sync.Mutex // held through a whole Read
+	mu      sync.Mutex // guards what follows; not held while a Read waits for src
+	reading bool       // somebody reads from src
+	closed  bool       // the handler has returned
+	off     int        // how much of head the handler has read
+	stream  hasher     // hashes what does not fit into head; nil until it is needed
+	eof     bool       // src has been read to its end
+	err     error      // why src broke off
 }
 
 // fill reads ahead, up to limit. Only the first fill counts.
@@ -45,7 +53,7 @@ func (b *body) fill(limit int64) {
 		return
 	}
 	b.src = b.req.Body
-	if b.src == nil || b.src == http.NoBody {
+	if b.src == nil || b.src == http.NoBody || b.parsed {
 		b.whole, b.eof = true, true
 		return
 	}
@@ -88,6 +96,10 @@ func (b *body) brokenOff() bool {
 
 // Read lets the handler read the body.
 func (b *body) Read(p []byte) (int, error) {
+	b.turn.Lock()
+	defer b.turn.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch {
 	case b.closed:
 		return 0, http.ErrBodyReadAfterClose
@@ -97,28 +109,39 @@ func (b *body) Read(p []byte) (int, error) {
 		return n, nil
 	case b.err != nil:
 		return 0, b.err
+	case b.parsed && b.src != nil: // what is left of it
+		b.mu.Unlock()
+		defer b.mu.Lock()
+		return b.src.Read(p)
 	case b.eof:
 		return 0, io.EOF
 	}
-	return b.readSource(p)
+	b.startStream()
+	b.reading = true
+	b.mu.Unlock()
+	n, err := b.src.Read(p)
+	b.mu.Lock()
+	b.reading = false
+	if b.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.took(p[:n], err)
 }
 
-// readSource reads on behind head and hashes what comes.
-func (b *body) readSource(p []byte) (int, error) {
-	b.startStream()
-	n, err := b.src.Read(p)
-	b.stream.Write(p[:n])
+// took hashes what came from src behind head.
+func (b *body) took(p []byte, err error) (int, error) {
+	_, _ = b.stream.Write(p) // never fails
 	switch {
 	case err == io.EOF: //nolint:errorlint // Read returns it bare
 		b.eof = true
 		if conflict := b.stream.end(); conflict != nil {
 			b.err = conflict
-			return n, conflict
+			return len(p), conflict
 		}
 	case err != nil:
 		b.err = err
 	}
-	return n, err
+	return len(p), err
 }
 
 // Close lets the handler close the body, as net/http does at its end, too.
@@ -134,6 +157,8 @@ func (b *body) fields() []string {
 	switch {
 	case !b.whole || b.field == "":
 		return nil
+	case b.parsed:
+		return b.req.PostForm[b.field]
 	case b.kind.urlencoded:
 		values, _ := splitField(b.head, b.field)
 		return values
@@ -151,9 +176,17 @@ func (b *body) sum(drain int64) (fingerprint, bool) {
 	if b.whole {
 		return b.sumHead()
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.reading { // a goroutine that the handler has left behind has the rest
+		return fingerprint{}, false
+	}
 	b.startStream()
 	if !b.eof && b.err == nil {
-		var rest io.Reader = readerFunc(b.readSource)
+		var rest io.Reader = readerFunc(func(p []byte) (int, error) {
+			n, err := b.src.Read(p)
+			return b.took(p[:n], err)
+		})
 		if drain >= 0 {
 			rest = io.LimitReader(rest, drain)
 		}
@@ -167,6 +200,8 @@ func (b *body) sum(drain int64) (fingerprint, bool) {
 
 func (b *body) sumHead() (fingerprint, bool) {
 	switch {
+	case b.parsed:
+		return b.sumParsed()
 	case b.kind.boundary != "":
 		h := newTargetHash(b.req, multipartBody)
 		if _, err := hashParts(h, bytes.NewReader(b.head), b.kind.boundary, b.field); err != nil {
@@ -183,11 +218,15 @@ func (b *body) sumHead() (fingerprint, bool) {
 // unread reports whether the client may still hold the body back, waiting for a
 // "100 Continue" that only reading it would send.
 func (b *body) unread() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return !b.whole && b.stream == nil && len(b.head) == 0 && b.req.Header.Get("Expect") != ""
 }
 
 // rewind lets the body be read again from its start, if it is in memory.
 func (b *body) rewind() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.off = 0
 	b.closed = false
 	return b.whole
@@ -200,8 +239,18 @@ func (b *body) passOn(r *http.Request) {
 	}
 }
 
-// finish ends the hashing; a handler that still reads gets an error.
+// leave says that the handler has returned. What it has left behind reading gets
+// an error from now on, and changes nothing any more.
+func (b *body) leave() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+}
+
+// finish ends the hashing.
 func (b *body) finish() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.closed = true
 	if b.stream != nil {
 		b.stream.abort()

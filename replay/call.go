@@ -48,7 +48,6 @@ func (c *call) run(ctx *runContext) result {
 	defer func() {
 		if !returned {
 			c.cap.discard() // a panic: what it wrote is no answer
-			c.close()
 		}
 	}()
 	if c.g.c.KeepClientCancel {
@@ -58,6 +57,7 @@ func (c *call) run(ctx *runContext) result {
 	r := c.r.WithContext(ctx)
 	r.Body = &c.body
 	c.next.ServeHTTP(&c.cap, r)
+	c.body.leave()
 	c.cap.finish()
 	returned = true
 	c.handBack(r)

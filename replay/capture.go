@@ -164,11 +164,17 @@ func (c *capture) pass(p []byte) (int, error) {
 	return len(p), c.failed
 }
 
-// Flush does nothing: the response is held back until the seal.
-func (c *capture) Flush() {}
+// Flush takes the header as it is now, as net/http does, but sends nothing: the
+// response is held back until the seal.
+func (c *capture) Flush() { _ = c.FlushError() }
 
-// FlushError does nothing and succeeds, for [http.ResponseController].
-func (c *capture) FlushError() error { return nil }
+// FlushError is Flush for [http.ResponseController]. It always succeeds.
+func (c *capture) FlushError() error {
+	if c.status == 0 && !c.done {
+		c.WriteHeader(http.StatusOK)
+	}
+	return nil
+}
 
 // finish ends the handler's part, as the return from a handler does.
 func (c *capture) finish() {

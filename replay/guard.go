@@ -56,6 +56,7 @@ func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		return
 	}
 	c := &call{g: g, w: w, r: r, next: next}
+	defer c.close()
 	var err error
 	if c.id, err = g.identify(r, &c.body); err != nil {
 		g.refuse(c, err)
@@ -88,7 +89,6 @@ func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 			g.refuse(c, err)
 		}
 	}
-	c.close()
 }
 
 // safe reports whether a method is defined as changing nothing (RFC 9110,

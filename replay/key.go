@@ -28,6 +28,7 @@ type identity struct {
 func (g *Guard) identify(r *http.Request, b *body) (identity, error) {
 	b.req = r
 	b.kind = bodyTypeOf(r)
+	b.parsed = alreadyParsed(r, b.kind)
 	if g.c.Tokens != nil {
 		value, err := g.readToken(r, b)
 		if err != nil {
