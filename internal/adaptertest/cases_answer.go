@@ -143,6 +143,7 @@ func answerCases() []testCase {
 			return nil
 		}},
 		{"C47 Flush sends the header as it is", 200, true, func(x Exchange) error {
+			x.SetHeader("Content-Type", "text/plain")
 			x.Writer().(http.Flusher).Flush()
 			x.Writer().Header().Set("X-Late", "1")
 			x.Writer().WriteHeader(500)
