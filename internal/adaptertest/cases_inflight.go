@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -205,6 +207,30 @@ func inFlightCases() []testCase {
 				s.Errorf("corrected form answers %d, want 201", a.status)
 			}
 			s.ran(2)
+		}},
+		{name: "R098 R102 many submits at once keep their own answers", run: func(s *site) {
+			s.orders(func(x Exchange) error {
+				b, err := io.ReadAll(x.Request().Body)
+				if err != nil {
+					return err
+				}
+				return x.JSON(201, map[string]string{"echo": string(b)})
+			}, replay.Config{})
+			var wg sync.WaitGroup
+			for i := range 40 {
+				wg.Go(func() {
+					text := strings.Repeat(fmt.Sprintf("%02d", i), 500*(1+i%7*i%7))
+					r := request{token: s.token(), body: text}
+					for range 3 {
+						a, err := s.try(r)
+						if want := `{"echo":"` + text + `"}`; err != nil || strings.TrimSpace(string(a.body)) != want {
+							s.Errorf("submit %d: %d with %d bytes (%v), want its own %d", i, a.status, len(a.body), err, len(want))
+						}
+					}
+				})
+			}
+			wg.Wait()
+			s.ran(40)
 		}},
 		{name: "R073 R096 instance two waits for instance one", run: func(s *site) {
 			g := newGate(s)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,57 @@ var errAway = errors.New("connection refused")
 
 func storeCases() []testCase {
 	return []testCase{
+		{name: "handler whose transaction was undone runs again from the start", run: func(s *site) {
+			var inner atomic.Int64
+			s.store.undone.Store(2)
+			s.open(App{
+				Outer: []Middleware{fromOutside()},
+				Inner: []Middleware{func(_ Exchange, next func() error) error {
+					inner.Add(1)
+					return next()
+				}},
+				Routes: s.route(func(x Exchange) error {
+					n := s.runs.Load()
+					x.SetHeader(fmt.Sprint("X-Run-", n), "1")
+					return x.Text(200+int(n), fmt.Sprint("run ", n, " of ", x.Form("item")))
+				}),
+			}, replay.Config{Reruns: 2})
+			r := request{token: s.token(), kind: formType, body: "item=tea"}
+			first := s.send(r)
+			if first.status != 203 || string(first.body) != "run 3 of tea" || first.header.Get("X-Run-3") != "1" {
+				s.Errorf("answer is %d %q, want 203 of the third run", first.status, first.body)
+			}
+			for _, name := range []string{"X-Run-1", "X-Run-2"} {
+				if first.header.Get(name) != "" {
+					s.Errorf("header %s of an undone run was sent", name)
+				}
+			}
+			again := s.send(r)
+			if again.status != 203 || string(again.body) != string(first.body) {
+				s.Errorf("replay is %d %q, want the first answer", again.status, again.body)
+			}
+			s.ran(3)
+			if n := inner.Load(); n != 3 {
+				s.Errorf("inner middleware ran %d times, want 3", n)
+			}
+		}},
+		{name: "work undone for good answers 503, whatever the handler said", run: func(s *site) {
+			s.store.undone.Store(1)
+			s.orders(func(x Exchange) error {
+				x.SetHeader("Location", "/orders/1")
+				return x.Text(201, "ordered")
+			}, replay.Config{})
+			r := request{token: s.token()}
+			a := s.send(r)
+			s.problem(a, 503, "store-unavailable")
+			if a.header.Get("Location") != "" {
+				s.Errorf("problem has the handler's Location %q", a.header.Get("Location"))
+			}
+			if a := s.send(r); a.status != 201 {
+				s.Errorf("retry answers %d, want 201", a.status)
+			}
+			s.ran(2)
+		}},
 		{name: "R122 store away answers 503 and runs nothing", run: func(s *site) {
 			s.store.claim = func(context.Context) error { return errAway }
 			s.orders(func(x Exchange) error { return x.Text(201, "ordered") }, replay.Config{})

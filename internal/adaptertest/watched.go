@@ -18,6 +18,9 @@ type watched struct {
 	claim  func(ctx context.Context) error
 	extend func() error
 	seal   func() error
+
+	// How many claims are transactions that cannot commit.
+	undone atomic.Int64
 }
 
 // watch keeps the store a Watcher if it is one.
@@ -31,6 +34,9 @@ func (w *watched) Claim(ctx context.Context, c replay.Claim) (replay.Record, rep
 		}
 	}
 	rec, hold, err := w.Store.Claim(ctx, c)
+	if hold != nil && w.undone.Add(-1) >= 0 {
+		return rec, undoneLender{hold}, err
+	}
 	switch h := hold.(type) {
 	case nil:
 		return rec, nil, err
@@ -86,3 +92,15 @@ type watchedLender struct {
 }
 
 func (h watchedLender) Lend(ctx context.Context) context.Context { return h.lender.Lend(ctx) }
+
+// An undoneLender is a transaction that loses against another one.
+type undoneLender struct{ replay.Hold }
+
+func (h undoneLender) Lend(ctx context.Context) context.Context { return ctx }
+
+func (h undoneLender) Seal(ctx context.Context, _ []byte, _ time.Duration) error {
+	if err := h.Release(ctx); err != nil {
+		return err
+	}
+	return replay.ErrUndone
+}
