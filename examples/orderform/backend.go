@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
+	"time"
 
 	"github.com/submitonce/submitonce/replay"
 	"github.com/submitonce/submitonce/replay/memstore"
@@ -29,15 +30,19 @@ func (b *backend) close() error {
 	return errors.Join(errs...)
 }
 
-func (b *backend) onClose(c io.Closer) { b.closers = append(b.closers, c.Close) }
+func (b *backend) onClose(f func() error) { b.closers = append(b.closers, f) }
 
 // openBackend opens what -store names.
-func openBackend(ctx context.Context, o options) (*backend, error) {
+func openBackend(ctx context.Context, o options, log *slog.Logger) (*backend, error) {
 	b := new(backend)
 	var err error
 	switch o.store {
 	case "memory":
 		err = b.openMemory()
+	case "postgres":
+		err = b.openPostgres(ctx, o, log)
+	case "postgres-tx":
+		err = b.openPostgresTx(ctx, o, log)
 	default:
 		err = fmt.Errorf("-store %s is not known", o.store)
 	}
@@ -52,7 +57,44 @@ func (b *backend) openMemory() error {
 	if err != nil {
 		return err
 	}
-	b.onClose(store)
+	b.onClose(store.Close)
 	b.store, b.book = store, newMemoryBook()
 	return nil
+}
+
+// reachIn bounds how long a server may take to answer at the start.
+const reachIn = 5 * time.Second
+
+// unreachable says which server does not answer, and how to start one.
+func unreachable(server, at, flag string, err error) error {
+	return fmt.Errorf("cannot reach %s at %s; start one with\n\n"+
+		"\tdocker compose -f examples/orderform/compose.yaml up -d\n\n"+
+		"or name another with %s (%w)", server, at, flag, err)
+}
+
+// sweepEvery is how often expired records are removed.
+const sweepEvery = time.Minute
+
+// sweep removes expired records until the backend is closed. A database that is
+// away for a while only puts it off.
+func (b *backend) sweep(s replay.Sweeper, log *slog.Logger) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if err := replay.Sweep(ctx, s, sweepEvery); ctx.Err() == nil {
+				log.Warn("expired records could not be removed", "error", err)
+			}
+			select {
+			case <-time.After(sweepEvery):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	b.onClose(func() error {
+		cancel()
+		<-done
+		return nil
+	})
 }

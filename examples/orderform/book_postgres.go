@@ -9,6 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/submitonce/submitonce/replay"
+	"github.com/submitonce/submitonce/replay/pgstore"
 )
 
 //go:embed book_postgres.sql
@@ -25,9 +28,9 @@ type querier interface {
 type postgresBook struct {
 	pool *pgxpool.Pool
 
-	// writer returns what an order is written through: the pool, or the
-	// transaction in which the guard has claimed the submit.
-	writer func(ctx context.Context) querier
+	// inTx says that handlers run in a transaction, in which the guard has claimed
+	// the submit.
+	inTx bool
 }
 
 // newPostgresBook returns a book in the pool's database, whose table it makes.
@@ -40,11 +43,21 @@ func newPostgresBook(ctx context.Context, pool *pgxpool.Pool) (*postgresBook, er
 	if err != nil {
 		return nil, fmt.Errorf("the orders' table: %w", err)
 	}
-	return &postgresBook{pool: pool, writer: func(context.Context) querier { return pool }}, nil
+	return &postgresBook{pool: pool}, nil
+}
+
+// db returns the handler's transaction, where there is one. It is used for
+// reading too: a handler that took a second connection from the pool could make
+// it run dry.
+func (b *postgresBook) db(ctx context.Context) querier {
+	if b.inTx && replay.Key(ctx) != "" {
+		return pgstore.Tx(ctx)
+	}
+	return b.pool
 }
 
 func (b *postgresBook) place(ctx context.Context, key string, o order) (order, bool, error) {
-	db := b.writer(ctx)
+	db := b.db(ctx)
 	o.No = newNumber()
 	tag, err := db.Exec(ctx, `INSERT INTO shop_orders (order_no, submit_key, item, quantity)
 		VALUES ($1, $2, $3, $4) ON CONFLICT (submit_key) DO NOTHING`, o.No, key, o.Item, o.Quantity)
@@ -64,7 +77,7 @@ func (b *postgresBook) place(ctx context.Context, key string, o order) (order, b
 
 func (b *postgresBook) find(ctx context.Context, no string) (order, bool, error) {
 	o := order{No: no}
-	err := b.pool.QueryRow(ctx, `SELECT item, quantity FROM shop_orders WHERE order_no = $1`, no).
+	err := b.db(ctx).QueryRow(ctx, `SELECT item, quantity FROM shop_orders WHERE order_no = $1`, no).
 		Scan(&o.Item, &o.Quantity)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -76,7 +89,7 @@ func (b *postgresBook) find(ctx context.Context, no string) (order, bool, error)
 }
 
 func (b *postgresBook) list(ctx context.Context) ([]order, error) {
-	rows, err := b.pool.Query(ctx, `SELECT order_no, item, quantity FROM shop_orders ORDER BY id`)
+	rows, err := b.db(ctx).Query(ctx, `SELECT order_no, item, quantity FROM shop_orders ORDER BY id`)
 	if err != nil {
 		return nil, fmt.Errorf("list the orders: %w", err)
 	}

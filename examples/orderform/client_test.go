@@ -37,7 +37,8 @@ func everyFramework(t *testing.T, f func(t *testing.T, c *client), change ...fun
 
 func newTestServer(t *testing.T, o options) *httptest.Server {
 	t.Helper()
-	b, err := openBackend(t.Context(), o)
+	log := slog.New(slog.DiscardHandler)
+	b, err := openBackend(t.Context(), o, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func newTestServer(t *testing.T, o options) *httptest.Server {
 			t.Error(err)
 		}
 	})
-	s, err := newShop(o, bytes.Repeat([]byte{7}, secretLen), b, slog.New(slog.DiscardHandler))
+	s, err := newShop(o, bytes.Repeat([]byte{7}, secretLen), b, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,13 +56,13 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	}
 	defer listener.Close()
 
-	b, err := openBackend(ctx, o)
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	b, err := openBackend(ctx, o, log)
 	if err != nil {
 		return err
 	}
 	defer b.close()
 
-	log := slog.New(slog.NewTextHandler(stderr, nil))
 	s, err := newShop(o, secret, b, log)
 	if err != nil {
 		return err
