@@ -40,6 +40,7 @@ func newShop(o options, secret []byte, b *backend, log *slog.Logger) (*shop, err
 	s.guard, err = replay.New(b.store, replay.Config{
 		Tokens:      tokens,
 		Forms:       []string{"", formName, cartForm},
+		Lease:       lease,
 		Development: true, // warns of pages that draw a new token for each click
 		Observe:     s.journal.observe,
 		OnError:     s.onError,
@@ -50,6 +51,10 @@ func newShop(o options, secret []byte, b *backend, log *slog.Logger) (*shop, err
 	}
 	return s, nil
 }
+
+// lease is shorter than the default, for those who kill the shop in mid-order and
+// do not like to wait.
+const lease = 10 * time.Second
 
 // The forms that /orders takes tokens of.
 const (
@@ -84,7 +89,7 @@ func (s *shop) create(w http.ResponseWriter, r *http.Request) reply {
 	standing, fresh, err := s.book.place(ctx, replay.Key(ctx), o)
 	if err != nil {
 		s.log.ErrorContext(ctx, "an order could not be written", "error", err)
-		return s.refusal(r, refuse(http.StatusInternalServerError, "The order could not be written. Nothing was ordered."))
+		return s.refusal(r, refuse(http.StatusInternalServerError, "The order could not be written. Send the form again."))
 	}
 	if o.No = standing.No; o != standing {
 		// An earlier attempt died after it had ordered something else.
