@@ -15,12 +15,16 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/submitonce/submitonce/internal/testserver"
 )
+
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 // newShop returns a shop with tables of its own, and a server of its payments.
 func newShop(t *testing.T) (*shop, *httptest.Server) {
 	t.Helper()
-	c, err := pgxpool.ParseConfig(databaseURL(t))
+	c, err := pgxpool.ParseConfig(testserver.Postgres(t))
 	if err != nil {
 		t.Fatal(err)
 	}
