@@ -35,16 +35,16 @@ func (h *hold) Seal(ctx context.Context, response []byte, retention time.Duratio
 	if response == nil {
 		response = []byte{}
 	}
-	mark, name := lock(s.marked, h.key), payload(h.key)
+	args := [][]byte{[]byte(h.key), h.owner[:], response, bigint(retention.Microseconds()),
+		bigint(lock(s.marked, h.key)), payload(h.key)}
 	err := s.do(ctx, "seal", func(conn *pgxpool.Conn) error {
-		tag, err := conn.Exec(ctx, s.seal,
-			s.args([]byte(h.key), h.owner[:], response, retention.Microseconds(), mark, name)...)
-		if err != nil || tag.RowsAffected() == 1 {
+		calls := []call{{statement: s.seal, args: args}}
+		if _, err := s.send(ctx, conn.Conn(), calls...); err != nil || calls[0].tag.RowsAffected() == 1 {
 			return err
 		}
 		// Lost, unless this is the repetition of a seal that had its effect.
 		var sealed int64
-		err = conn.QueryRow(ctx, s.sealed, s.args([]byte(h.key), h.owner[:])...).Scan(&sealed)
+		err := conn.QueryRow(ctx, s.sealed, s.args([]byte(h.key), h.owner[:])...).Scan(&sealed)
 		if err == nil && sealed == 0 {
 			return replay.ErrLeaseLost
 		}

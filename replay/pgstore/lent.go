@@ -45,7 +45,7 @@ func Tx(ctx context.Context) pgx.Tx {
 
 // A lentTx is a transaction that somebody else ends.
 type lentTx struct {
-	tx pgx.Tx
+	conn *pgx.Conn
 
 	mu        sync.Mutex
 	over      error // why nothing can be done any more; guarded by mu
@@ -123,21 +123,21 @@ func (l *lentTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 	if err := l.check(sql); err != nil {
 		return pgconn.CommandTag{}, err
 	}
-	return l.tx.Exec(ctx, sql, args...)
+	return l.conn.Exec(ctx, sql, args...)
 }
 
 func (l *lentTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if err := l.check(sql); err != nil {
 		return pgx.FailedBatchResults(&pgx.Batch{}, err).Query()
 	}
-	return l.tx.Query(ctx, sql, args...)
+	return l.conn.Query(ctx, sql, args...)
 }
 
 func (l *lentTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if err := l.check(sql); err != nil {
 		return pgx.FailedBatchResults(&pgx.Batch{}, err).QueryRow()
 	}
-	return l.tx.QueryRow(ctx, sql, args...)
+	return l.conn.QueryRow(ctx, sql, args...)
 }
 
 func (l *lentTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
@@ -150,30 +150,44 @@ func (l *lentTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
-	return l.tx.SendBatch(ctx, b)
+	return l.conn.SendBatch(ctx, b)
 }
 
 func (l *lentTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
 	if err := l.state(); err != nil {
 		return 0, err
 	}
-	return l.tx.CopyFrom(ctx, table, columns, rows)
+	return l.conn.CopyFrom(ctx, table, columns, rows)
 }
 
 func (l *lentTx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
 	if err := l.state(); err != nil {
 		return nil, err
 	}
-	return l.tx.Prepare(ctx, name, sql)
+	return l.conn.Prepare(ctx, name, sql)
 }
 
-// LargeObjects returns the large objects of the transaction, or ones without use
-// if it is over.
+// LargeObjects returns the large objects of the transaction, at the price of a
+// round trip. If it is over, everything in them fails.
 func (l *lentTx) LargeObjects() pgx.LargeObjects {
 	if l.state() != nil {
-		return pgx.LargeObjects{}
+		return noLargeObjects()
 	}
-	return l.tx.LargeObjects()
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	// Only pgx can make them, and only from a transaction that it has begun.
+	tx, err := l.conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: "SELECT"})
+	if err != nil {
+		return noLargeObjects()
+	}
+	return tx.LargeObjects()
+}
+
+// noLargeObjects returns those of a transaction that is closed.
+func noLargeObjects() pgx.LargeObjects {
+	b := &pgx.Batch{}
+	b.BeginTx(pgx.TxOptions{})
+	return pgx.FailedBatchResults(b, pgx.ErrTxClosed).Tx().LargeObjects()
 }
 
 // Conn returns the connection itself, or nil if the transaction is over.
@@ -181,7 +195,7 @@ func (l *lentTx) Conn() *pgx.Conn {
 	if l.state() != nil {
 		return nil
 	}
-	return l.tx.Conn()
+	return l.conn
 }
 
 // A nestedTx is a savepoint.

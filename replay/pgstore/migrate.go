@@ -90,7 +90,7 @@ func (t *table) create(ctx context.Context, tx pgx.Tx) error {
 	if partitioned {
 		layout = " PARTITION BY RANGE (key)"
 	}
-	if _, err := tx.Exec(ctx, strings.Replace(t.statement("table"), "{layout}", layout, 1)); err != nil {
+	if _, err := tx.Exec(ctx, strings.Replace(t.text("table"), "{layout}", layout, 1)); err != nil {
 		return err
 	}
 	if !partitioned {

@@ -139,7 +139,7 @@ func (t *table) addSpan(ctx context.Context, s span) error {
 func (t *table) dropSpan(ctx context.Context, s span) error {
 	var (
 		part = t.cfg.relation(s.suffix())
-		look = t.statementFor("live", s.suffix())
+		look = t.textFor("live", s.suffix())
 		live bool
 	)
 	err := t.do(ctx, "look into partition", func(conn *pgxpool.Conn) error {

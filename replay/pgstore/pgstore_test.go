@@ -3,7 +3,6 @@ package pgstore_test
 import (
 	"context"
 	"crypto/rand"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,11 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/submitonce/submitonce/internal/testserver"
 	"github.com/submitonce/submitonce/replay"
 	"github.com/submitonce/submitonce/replay/pgstore"
 )
 
-func serverURL(t testing.TB) string { return os.Getenv("SUBMITONCE_TEST_POSTGRES_URL") }
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+func serverURL(t testing.TB) string { return testserver.Postgres(t) }
 
 // newPool returns a pool on a server, changed by each of change.
 func newPool(t testing.TB, url string, change ...func(*pgxpool.Config)) *pgxpool.Pool {

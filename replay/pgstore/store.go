@@ -32,7 +32,8 @@ const (
 // as long as their context lasts.
 type Store struct {
 	table
-	claim, look, extend, seal, sealed, release, watched string
+	claim, seal                            *statement
+	look, extend, sealed, release, watched string
 }
 
 // New returns a Store on the table that c names, which [Migrate] makes, or all
@@ -44,10 +45,9 @@ func New(pool *pgxpool.Pool, c Config) (*Store, error) {
 		return nil, err
 	}
 	s.watches.read = s.readRecords
-	s.claim, s.look = s.statement("claim"), s.statement("look")
-	s.extend, s.seal = s.statement("extend"), s.statement("seal")
-	s.sealed, s.release = s.statement("sealed"), s.statement("release")
-	s.watched = s.statement("watched")
+	s.claim, s.seal = s.statement("claim"), s.statement("seal")
+	s.look, s.extend, s.sealed = s.text("look"), s.text("extend"), s.text("sealed")
+	s.release, s.watched = s.text("release"), s.text("watched")
 	return s, nil
 }
 
@@ -55,13 +55,17 @@ func New(pool *pgxpool.Pool, c Config) (*Store, error) {
 // that it meets a claim which was committed in this very moment.
 func (s *Store) Claim(ctx context.Context, c replay.Claim) (replay.Record, replay.Hold, error) {
 	var (
-		won bool
-		rec replay.Record
-		key = []byte(c.Key)
+		won, any bool
+		rec      replay.Record
+		args     = [][]byte{[]byte(c.Key), c.Owner[:], bigint(c.Lease.Microseconds())}
 	)
 	err := s.do(ctx, "claim", func(conn *pgxpool.Conn) error {
-		err := scanRecord(conn.QueryRow(ctx, s.claim, s.args(key, c.Owner[:], c.Lease.Microseconds())...), &rec, &won)
-		if noRow(err) {
+		any = false
+		_, err := s.send(ctx, conn.Conn(), call{statement: s.claim, args: args, row: func(r row) error {
+			any = true
+			return scanRecord(r, &rec, &won)
+		}})
+		if err == nil && !any {
 			return errAgain
 		}
 		return err

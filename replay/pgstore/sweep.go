@@ -75,7 +75,7 @@ func (t *table) sweepOne(ctx context.Context, suffix string, limit int) (removed
 		return 0, err
 	}
 	var (
-		statement = t.statementFor("sweep", suffix)
+		statement = t.textFor("sweep", suffix)
 		turn      = lock("submitonce sweep ", t.cfg.relation(""))
 		start     = min(t.sweeper.from[suffix], size)
 		wrapped   = start == 0

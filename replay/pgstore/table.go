@@ -28,6 +28,8 @@ type table struct {
 	claimed string // prefix of what is hashed to the lock that an open transaction holds
 	marked  string // prefix of what is hashed to the lock that waiters share
 
+	mode pgx.QueryExecMode // of the pool
+
 	// unnamed says that the server forgets prepared statements between two calls,
 	// as behind a transaction pooler, so that none may be used.
 	unnamed atomic.Bool
@@ -50,6 +52,7 @@ func (t *table) open(pool *pgxpool.Pool, c Config) error {
 		return err
 	}
 	t.pool, t.cfg, t.log = pool, c, c.Logger
+	t.mode = pool.Config().ConnConfig.DefaultQueryExecMode
 	t.life, t.end = context.WithCancel(context.Background())
 	name := c.relation("")
 	sum := sha256.Sum256([]byte(name))
@@ -89,12 +92,15 @@ func (t *table) spawn(f func()) {
 
 func (t *table) isClosed() bool { return t.life.Err() != nil }
 
-// statement returns the text of sql/name.sql for this table.
-func (t *table) statement(name string) string { return t.statementFor(name, "") }
+// statement returns sql/name.sql for this table.
+func (t *table) statement(name string) *statement { return newStatement(t.textFor(name, "")) }
 
-// statementFor is statement for the relation that is named after the table with
+// text returns the text of sql/name.sql for this table.
+func (t *table) text(name string) string { return t.textFor(name, "") }
+
+// textFor is text for the relation that is named after the table with
 // suffix.
-func (t *table) statementFor(name, suffix string) string {
+func (t *table) textFor(name, suffix string) string {
 	text, err := sqlFiles.ReadFile("sql/" + name + ".sql")
 	if err != nil {
 		panic(err) // embedded: only a misspelt constant of this package gets here
@@ -135,8 +141,10 @@ func lock(prefix, key string) int64 {
 }
 
 // payload is how a key is called in a notification, which everybody in the
-// database can listen to.
-func payload(key string) string {
+// database can listen to; there in hexadecimal digits.
+func payload(key string) []byte {
 	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:12])
+	return sum[:12]
 }
+
+func payloadText(key string) string { return hex.EncodeToString(payload(key)) }

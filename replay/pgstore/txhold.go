@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/submitonce/submitonce/replay"
@@ -22,8 +21,8 @@ type txHold struct {
 	lock     int64 // what the transaction holds
 	attempt  int
 	conn     *session
-	pid      uint32 // of the server's side of conn
-	occupied bool   // an expired record was seen
+	pid      int32 // of the server's side of conn
+	occupied bool  // an expired record was seen
 	tx       *lentTx
 
 	mu    sync.Mutex
@@ -93,43 +92,34 @@ func (h *txHold) Seal(ctx context.Context, response []byte, retention time.Durat
 	if response == nil {
 		response = []byte{}
 	}
-	place, err := h.commit(ctx, response, retention)
-	return h.judge(ctx, place, err)
+	insert, err := h.commit(ctx, response, retention)
+	return h.judge(ctx, insert, err)
 }
 
-// commit sends the record and COMMIT. If it fails, it says in which of the
-// statements: 0 is the record, 1 is COMMIT.
-func (h *txHold) commit(ctx context.Context, response []byte, retention time.Duration) (place int, err error) {
+// commit sends the record and COMMIT. If it fails, it says whether it was the
+// record.
+func (h *txHold) commit(ctx context.Context, response []byte, retention time.Duration) (insert bool, err error) {
 	s := h.store
-	b := &pgx.Batch{}
+	calls := make([]call, 0, 3)
 	if h.occupied {
-		b.Queue(s.clear, []byte(h.key))
-		place--
+		calls = append(calls, call{statement: s.clear, args: [][]byte{[]byte(h.key)}})
 	}
-	b.Queue(s.seal, []byte(h.key), h.owner[:], h.attempt, retention.Microseconds(), response,
-		lock(s.marked, h.key), payload(h.key))
-	b.Queue("commit")
-	br := h.conn.pgx.SendBatch(ctx, b)
-	var tag pgconn.CommandTag
-	for ; place <= 1; place++ {
-		if tag, err = br.Exec(); err != nil {
-			break
-		}
-	}
-	if cerr := br.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil && tag.String() != "COMMIT" {
+	calls = append(calls, call{statement: s.seal, args: [][]byte{
+		[]byte(h.key), h.owner[:], bigint(int64(h.attempt)), bigint(retention.Microseconds()), response,
+		bigint(lock(s.marked, h.key)), payload(h.key),
+	}}, call{statement: s.commit})
+	failed, err := s.send(ctx, h.conn.pgx, calls...)
+	if err == nil && calls[len(calls)-1].tag.String() != "COMMIT" {
 		err = errRolledBack
 	}
-	return min(place, 1), err
+	return failed == len(calls)-2, err
 }
 
 // errRolledBack means that COMMIT was carried out as ROLLBACK.
 var errRolledBack = errors.New("COMMIT was carried out as ROLLBACK")
 
 // judge ends the hold by what came of commit.
-func (h *txHold) judge(ctx context.Context, place int, err error) error {
+func (h *txHold) judge(ctx context.Context, insert bool, err error) error {
 	if err == nil {
 		h.conn.release()
 		h.sealed()
@@ -139,7 +129,7 @@ func (h *txHold) judge(ctx context.Context, place int, err error) error {
 	switch {
 	case errors.As(err, &pg) && isRefusal(pg) || errors.Is(err, errRolledBack):
 		h.conn.rollBack()
-		if pg != nil && place < 1 && pg.Code == "23505" { // unique_violation: a record stands
+		if pg != nil && insert && pg.Code == "23505" { // unique_violation: a record stands
 			return h.ended(fmt.Errorf("pgstore: seal: %w", replay.ErrLeaseLost))
 		}
 		return h.undone(err)
@@ -188,7 +178,7 @@ func (h *txHold) Release(ctx context.Context) error {
 	s := h.store
 	// What a transaction notifies is lost with it, so this comes after its end.
 	err := h.conn.exec(ctx, fmt.Sprintf("ROLLBACK; SELECT CASE WHEN NOT pg_try_advisory_xact_lock(%d)"+
-		" THEN pg_notify('%s', '%s') END", lock(s.marked, h.key), s.channel, payload(h.key)))
+		" THEN pg_notify('%s', '%s') END", lock(s.marked, h.key), s.channel, payloadText(h.key)))
 	if err != nil {
 		h.conn.drop()
 		return fmt.Errorf("pgstore: release: %w", err)

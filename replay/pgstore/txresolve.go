@@ -51,16 +51,9 @@ func (h *txHold) outcome(ctx context.Context, conn *pgxpool.Conn) (see sighting,
 	if !primary || running {
 		return see, errRunning // a standby may not have heard yet
 	}
-	var (
-		state    int16
-		attempt  int32
-		left     int64
-		response []byte
-	)
-	err = conn.QueryRow(ctx, s.read, s.args([]byte(h.key))...).Scan(&see.owner, &state, &attempt, &left, &response)
+	err = see.scan(conn.QueryRow(ctx, s.read.text, s.args([]byte(h.key))...))
 	if noRow(err) {
 		return see, nil
 	}
-	see.exists, see.live, see.rec = true, left > 0, recordOf(state, attempt, left, response)
 	return see, err
 }

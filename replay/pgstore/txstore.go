@@ -58,10 +58,10 @@ type TxConfig struct {
 // abandoned claim. Lease, and [replay.Hold] Extend, have no meaning here.
 type TxStore struct {
 	table
-	options pgx.TxOptions
-	db      *sql.DB
+	db *sql.DB // or nil
 
-	tryLock, read, clear, seal, ended, look, holders, watched string
+	start, tryLock, read, clear, seal, commit *statement
+	ended, look, holders, watched             string
 }
 
 // NewTx returns a TxStore on the table that c names, which [Migrate] makes, or
@@ -76,23 +76,31 @@ func NewTx(pool *pgxpool.Pool, c TxConfig) (*TxStore, error) {
 	if c.AccessMode != "" && c.AccessMode != pgx.ReadWrite {
 		errs = append(errs, fmt.Errorf("pgstore: TxConfig.AccessMode %q: the response must be written", c.AccessMode))
 	}
-	s := &TxStore{options: pgx.TxOptions{IsoLevel: c.IsoLevel, AccessMode: c.AccessMode}, db: c.DB}
+	s := &TxStore{db: c.DB}
 	if err := errors.Join(append([]error{s.open(pool, c.Config)}, errs...)...); err != nil {
 		return nil, err
 	}
 	s.watches.read = s.readHolders
+	begin := "BEGIN"
+	if c.IsoLevel != "" {
+		begin += " ISOLATION LEVEL " + string(c.IsoLevel)
+	}
+	if c.AccessMode != "" {
+		begin += " " + string(c.AccessMode)
+	}
+	s.start, s.commit = newStatement(begin), newStatement("COMMIT")
 	s.tryLock, s.read = s.statement("tx_lock"), s.statement("tx_read")
 	s.clear, s.seal = s.statement("tx_clear"), s.statement("tx_seal")
-	s.look, s.holders = s.statement("look"), s.statement("tx_holders")
-	s.watched, s.ended = s.statement("watched"), s.statement("tx_ended")
+	s.ended, s.look = s.text("tx_ended"), s.text("look")
+	s.holders, s.watched = s.text("tx_holders"), s.text("watched")
 	return s, nil
 }
 
 // A sighting is what a claim finds under its key.
 type sighting struct {
-	locked bool   // nobody else has the key in an open transaction, and now we have
-	pid    uint32 // of our session
-	exists bool   // there is a row, maybe expired
+	locked bool  // nobody else has the key in an open transaction, and now we have
+	pid    int32 // of our session
+	exists bool  // there is a row, maybe expired
 	rec    replay.Record
 	owner  []byte
 	live   bool
@@ -104,7 +112,7 @@ type sighting struct {
 func (s *TxStore) Claim(ctx context.Context, c replay.Claim) (rec replay.Record, h replay.Hold, err error) {
 	id := lock(s.claimed, c.Key)
 	err = s.occupy(ctx, "claim", func(conn *session) (keep bool, err error) {
-		see, tx, err := s.begin(ctx, conn.pgx, id, c.Key, s.options)
+		see, err := s.begin(ctx, conn.pgx, id, c.Key)
 		if err != nil {
 			return false, err
 		}
@@ -124,7 +132,7 @@ func (s *TxStore) Claim(ctx context.Context, c replay.Claim) (rec replay.Record,
 			rec = replay.Record{State: replay.Pending, Attempt: attempt}
 			h = &txHold{
 				store: s, key: c.Key, owner: c.Owner, lock: id, attempt: attempt,
-				conn: conn, pid: see.pid, occupied: see.exists, tx: &lentTx{tx: tx},
+				conn: conn, pid: see.pid, occupied: see.exists, tx: &lentTx{conn: conn.pgx},
 			}
 			return true, nil
 		}
@@ -137,37 +145,33 @@ func (s *TxStore) Claim(ctx context.Context, c replay.Claim) (rec replay.Record,
 
 // begin begins a transaction on conn, tries to lock the key and reads its
 // record, all in one round trip.
-func (s *TxStore) begin(ctx context.Context, conn *pgx.Conn, id int64, key string, o pgx.TxOptions) (see sighting, tx pgx.Tx, err error) {
-	b := &pgx.Batch{}
-	b.BeginTx(o)
-	b.Queue(s.tryLock, id)
-	b.Queue(s.read, []byte(key))
-	br := conn.SendBatch(ctx, b)
-	tx = br.Tx()
-	_, err = br.Exec()
-	if err == nil {
-		err = br.QueryRow().Scan(&see.locked, &see.pid)
+func (s *TxStore) begin(ctx context.Context, conn *pgx.Conn, id int64, key string) (see sighting, err error) {
+	_, err = s.send(ctx, conn,
+		call{statement: s.start},
+		call{statement: s.tryLock, args: [][]byte{bigint(id)}, row: func(r row) error {
+			return r.Scan(&see.locked, &see.pid)
+		}},
+		call{statement: s.read, args: [][]byte{[]byte(key)}, row: func(r row) error {
+			return see.scan(r)
+		}},
+	)
+	return see, err
+}
+
+// scan reads a row of tx_read.sql.
+func (see *sighting) scan(r interface{ Scan(...any) error }) error {
+	var (
+		state    int16
+		attempt  int32
+		left     int64
+		response []byte
+	)
+	if err := r.Scan(&see.owner, &state, &attempt, &left, &response); err != nil {
+		return err
 	}
-	if err == nil {
-		var (
-			state    int16
-			attempt  int32
-			left     int64
-			response []byte
-		)
-		err = br.QueryRow().Scan(&see.owner, &state, &attempt, &left, &response)
-		switch {
-		case noRow(err):
-			err = nil
-		case err == nil:
-			see.exists, see.live = true, left > 0
-			see.rec = recordOf(state, attempt, left, response)
-		}
-	}
-	if cerr := br.Close(); err == nil {
-		err = cerr
-	}
-	return see, tx, err
+	see.exists, see.live = true, left > 0
+	see.rec = recordOf(state, attempt, left, response)
+	return nil
 }
 
 // Look implements [replay.Store] in two round trips. It also sees claims in open

@@ -102,7 +102,7 @@ func (w *watches) add(ctx context.Context, key string) (<-chan struct{}, func(),
 	tp := w.topics[key]
 	if tp == nil {
 		tp = &topic{key: key, waiters: make(map[chan struct{}]struct{})}
-		w.topics[key], w.names[payload(key)] = tp, tp
+		w.topics[key], w.names[payloadText(key)] = tp, tp
 		select {
 		case w.fresh <- struct{}{}:
 		default:
@@ -118,7 +118,7 @@ func (w *watches) add(ctx context.Context, key string) (<-chan struct{}, func(),
 		delete(tp.waiters, ch)
 		if len(tp.waiters) == 0 && w.topics[key] == tp {
 			delete(w.topics, key)
-			delete(w.names, payload(key))
+			delete(w.names, payloadText(key))
 		}
 	}
 	if w.listen != nil && !listened {

@@ -2,4 +2,4 @@
 DELETE FROM {table}
  WHERE key = $1::bytea AND owner = $2::bytea AND state = 0
 RETURNING CASE WHEN NOT pg_try_advisory_xact_lock($3::bigint)
-               THEN pg_notify('{channel}', $4::text) END
+               THEN pg_notify('{channel}', encode($4::bytea, 'hex')) END

@@ -3,7 +3,7 @@
 -- ON CONFLICT. The time is not now(), which is when the transaction began. See
 -- seal.sql for the notification.
 INSERT INTO {table} (key, owner, state, attempt, expires_at, response)
-VALUES ($1::bytea, $2::bytea, 1, $3::integer,
-        statement_timestamp() + $4::bigint * interval '1 microsecond', $5::bytea)
-RETURNING CASE WHEN NOT pg_try_advisory_xact_lock($6::bigint)
-               THEN pg_notify('{channel}', $7::text) END
+VALUES ($1::bytea, $2::bytea,
+        CASE WHEN pg_try_advisory_xact_lock($6::bigint) THEN 1
+             ELSE 1 + length(pg_notify('{channel}', encode($7::bytea, 'hex'))::text) END,
+        $3::bigint, statement_timestamp() + $4::bigint * interval '1 microsecond', $5::bytea)

@@ -1,0 +1,189 @@
+package pgstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// What a request waits for is sent here, beneath pgx's own queries: a pgx.Batch
+// costs four times the allocations, and these few statements have parameters of
+// two types only. The statements are prepared once per connection, unless the
+// pool's exec mode, or the experience with a pooler, says that they do not last;
+// then each carries its text. In simple-protocol mode all of a call is one text.
+
+// A statement is a text of SQL with its parameters, bytea or bigint.
+type statement struct {
+	name  string // on the server
+	text  string
+	types []uint32
+}
+
+// newStatement reads the types of the parameters off the text: each $n is
+// written $n::bytea or $n::bigint somewhere in it.
+func newStatement(text string) *statement {
+	sum := sha256.Sum256([]byte(text))
+	s := &statement{name: "submitonce_" + hex.EncodeToString(sum[:8]), text: text}
+	for n := 1; ; n++ {
+		switch p := "$" + strconv.Itoa(n) + "::"; {
+		case strings.Contains(text, p+"bytea"):
+			s.types = append(s.types, pgtype.ByteaOID)
+		case strings.Contains(text, p+"bigint"):
+			s.types = append(s.types, pgtype.Int8OID)
+		default:
+			return s
+		}
+	}
+}
+
+// bigint is the binary form of a parameter.
+func bigint(n int64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 0, 8), uint64(n)) }
+
+// A call is one statement of a round trip.
+type call struct {
+	*statement
+	args [][]byte // binary
+
+	// row, if not nil, is given each row of the result.
+	row func(row) error
+
+	tag pgconn.CommandTag // afterwards
+}
+
+var binaryFormat = []int16{pgx.BinaryFormatCode} // for all parameters, or all columns
+
+// send runs calls on conn in one round trip, all or, up to the first that
+// fails, not all. It returns which failed, or len(calls) if that cannot be said.
+// If nothing was sent, pgconn.SafeToRetry(err).
+func (t *table) send(ctx context.Context, conn *pgx.Conn, calls ...call) (failed int, err error) {
+	if t.mode == pgx.QueryExecModeSimpleProtocol {
+		return sendText(ctx, conn, calls)
+	}
+	named := t.mode == pgx.QueryExecModeCacheStatement && !t.unnamed.Load()
+	var descriptions [4]*pgconn.StatementDescription
+	if named {
+		for i, c := range calls {
+			if descriptions[i], err = conn.Prepare(ctx, c.name, c.text); err != nil {
+				return 0, unsent{err}
+			}
+		}
+	}
+	p := conn.PgConn().StartPipeline(ctx)
+	for i, c := range calls {
+		if named {
+			p.SendQueryStatement(descriptions[i], c.args, binaryFormat, binaryFormat)
+		} else {
+			p.SendQueryParams(c.text, c.args, c.types, binaryFormat, binaryFormat)
+		}
+	}
+	if err = p.Sync(); err != nil {
+		_ = p.Close()
+		return len(calls), err
+	}
+	for failed = range calls {
+		var result any
+		if result, err = p.GetResults(); err != nil {
+			break
+		}
+		rr, ok := result.(*pgconn.ResultReader)
+		if !ok {
+			err = fmt.Errorf("unexpected answer %T", result)
+			break
+		}
+		if err = calls[failed].read(conn, rr); err != nil {
+			break
+		}
+	}
+	if cerr := p.Close(); err == nil && cerr != nil {
+		return len(calls), cerr
+	}
+	return failed, err
+}
+
+// unsent is an error that arose before any call was sent.
+type unsent struct{ error }
+
+func (u unsent) Unwrap() error { return u.error }
+
+func (u unsent) SafeToRetry() bool { return true }
+
+// read consumes the result of c.
+func (c *call) read(conn *pgx.Conn, rr *pgconn.ResultReader) (err error) {
+	for rr.NextRow() {
+		if c.row != nil && err == nil {
+			err = c.row(row{conn.TypeMap(), rr.FieldDescriptions(), rr.Values()})
+		}
+	}
+	var cerr error
+	if c.tag, cerr = rr.Close(); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// sendText is send in the simple protocol.
+func sendText(ctx context.Context, conn *pgx.Conn, calls []call) (failed int, err error) {
+	var b strings.Builder
+	for _, c := range calls {
+		b.WriteString(c.literal())
+		b.WriteString(";\n")
+	}
+	mrr := conn.PgConn().Exec(ctx, b.String())
+	for failed = range calls {
+		if !mrr.NextResult() {
+			break
+		}
+		if err = calls[failed].read(conn, mrr.ResultReader()); err != nil {
+			break
+		}
+	}
+	if cerr := mrr.Close(); err == nil {
+		err = cerr
+	}
+	return failed, err
+}
+
+// literal is the statement with its arguments in the text. They are numbers and
+// hexadecimal digits, so that nothing has to be quoted.
+func (c *call) literal() string {
+	text := c.text
+	for i := len(c.args); i > 0; i-- { // from the last, so that $1 does not hit $10
+		value := `'\x` + hex.EncodeToString(c.args[i-1]) + `'`
+		if c.types[i-1] == pgtype.Int8OID {
+			value = strconv.FormatInt(int64(binary.BigEndian.Uint64(c.args[i-1])), 10)
+			value = "(" + value + ")" // -1::bigint is -(1::bigint)
+		}
+		text = strings.ReplaceAll(text, "$"+strconv.Itoa(i)+"::", value+"::")
+	}
+	return text
+}
+
+// A row is a row of a result, valid until the next.
+type row struct {
+	types  *pgtype.Map
+	fields []pgconn.FieldDescription
+	values [][]byte
+}
+
+// Scan reads the columns into dest.
+func (r row) Scan(dest ...any) error {
+	if len(dest) != len(r.values) {
+		return errors.New("wrong number of columns")
+	}
+	for i, d := range dest {
+		f := r.fields[i]
+		if err := r.types.Scan(f.DataTypeOID, f.Format, r.values[i], d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
