@@ -242,16 +242,9 @@ function serverToken(element) {
   const field = fieldOf(element);
   return field && !field.hasAttribute(OURS) ? field.value : "";
 }
-function fill(element, token, submitter) {
-  let field = fieldOf(element);
-  if (!field) {
-    if (methodOf(element, submitter) !== "post") return;
-    field = document.createElement("input");
-    field.type = "hidden";
-    field.name = FIELD;
-    field.autocomplete = "off"; // Firefox would keep the used token over a reload
-    element.append(field);
-  }
+function fill(element, token) {
+  const field = fieldOf(element);
+  if (!field) return;
   if (field.value !== token) field.value = token;
   field.setAttribute(OURS, "");
 }
@@ -667,7 +660,7 @@ function onSubmit(event) {
   const digest = digestOfForm(element, event.submitter);
   if (element === passing || submission.passes(digest, "form")) {
     submission.passed = digest;
-    fill(element, submission.record.token, event.submitter);
+    fill(element, submission.record.token);
     return;
   }
   event.preventDefault();
@@ -681,6 +674,7 @@ async function hold(submission, element, submitter) {
   }
   submission.held = { element, submitter };
   submission.showBusy();
+  await pause(0); // a form ignores a second submit while it dispatches the event of the first
   try {
     for (let digest = ""; digest !== heldDigest(submission); ) {
       digest = heldDigest(submission);

@@ -1,5 +1,4 @@
 import { ATTRIBUTE, FIELD } from "./settings.mjs";
-import { methodOf } from "./content.mjs";
 
 // OURS marks a hidden field whose value this script has set. A field without it
 // is as the server wrote it.
@@ -15,19 +14,13 @@ export function serverToken(element) {
   return field && !field.hasAttribute(OURS) ? field.value : "";
 }
 
-// fill puts the token into the form's hidden field, so that the form can be sent
-// without this script. A form that is sent by GET gets none, for its token would
-// stand in the address bar and in logs.
-export function fill(element, token, submitter) {
-  let field = fieldOf(element);
-  if (!field) {
-    if (methodOf(element, submitter) !== "post") return;
-    field = document.createElement("input");
-    field.type = "hidden";
-    field.name = FIELD;
-    field.autocomplete = "off"; // Firefox would keep the used token over a reload
-    element.append(field);
-  }
+// fill puts the token into the form's hidden field, if it has one. It adds none:
+// the token joins the form's data when the browser collects it ("formdata"), and
+// a form with one field more than the server wrote would lose what the visitor
+// has typed when he comes Back, because browsers know a form again by its fields.
+export function fill(element, token) {
+  const field = fieldOf(element);
+  if (!field) return;
   if (field.value !== token) field.value = token;
   field.setAttribute(OURS, "");
 }

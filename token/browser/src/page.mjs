@@ -1,4 +1,4 @@
-import { ATTRIBUTE, FIELD, FORMS } from "./settings.mjs";
+import { ATTRIBUTE, FIELD, FORMS, pause } from "./settings.mjs";
 import { arrival, arrive, listen, stopListening } from "./memory.mjs";
 import { digestOfForm, methodOf, ownReading } from "./content.mjs";
 import { fill, serverToken } from "./field.mjs";
@@ -74,7 +74,7 @@ function onSubmit(event) {
   const digest = digestOfForm(element, event.submitter);
   if (element === passing || submission.passes(digest, "form")) {
     submission.passed = digest;
-    fill(element, submission.record.token, event.submitter);
+    fill(element, submission.record.token);
     return;
   }
   event.preventDefault();
@@ -91,6 +91,7 @@ async function hold(submission, element, submitter) {
   }
   submission.held = { element, submitter };
   submission.showBusy();
+  await pause(0); // a form ignores a second submit while it dispatches the event of the first
   try {
     for (let digest = ""; digest !== heldDigest(submission); ) {
       digest = heldDigest(submission);
@@ -134,6 +135,7 @@ function onFormData(event) {
   if (!submission?.record) return;
   const submitter = leaving?.target === element ? leaving.submitter : null;
   const digest = digestOfForm(element, submitter, event.formData);
+  // By GET it would stand in the address bar and in logs.
   if (methodOf(element, submitter) === "post") event.formData.set(FIELD, submission.record.token);
   if (leaving?.target === element) submission.sent(digest, "form");
   else submission.read = digest; // by form.submit(), if the page is left now
