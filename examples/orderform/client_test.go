@@ -35,10 +35,11 @@ func everyFramework(t *testing.T, f func(t *testing.T, c *client), change ...fun
 	}
 }
 
+var discard = slog.New(slog.DiscardHandler)
+
 func newTestServer(t *testing.T, o options) *httptest.Server {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	b, err := openBackend(t.Context(), o, log)
+	b, err := openBackend(t.Context(), o, discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func newTestServer(t *testing.T, o options) *httptest.Server {
 			t.Error(err)
 		}
 	})
-	s, err := newShop(o, bytes.Repeat([]byte{7}, secretLen), b, log)
+	s, err := newShop(o, bytes.Repeat([]byte{7}, secretLen), b, discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/submitonce/submitonce/internal/testserver"
 )
 
 // The test binary is the shop when this is set.
@@ -24,7 +26,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	testserver.Main(m)
 }
 
 // A process is a shop that runs by itself.
