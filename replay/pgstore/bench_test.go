@@ -21,8 +21,8 @@ import (
 // server, pool and payload. Each iteration is one round: a slice of the floor, a
 // slice of ours. They report the median ratio of the rounds. Run them with
 //
-//	go test -bench . -run '^$' -benchtime 7x ./replay/pgstore
-var slice = 300 * time.Millisecond
+//	go test -bench . -run '^$' -benchtime 75x ./replay/pgstore
+const slice = 40 * time.Millisecond
 
 var response = make([]byte, 300)
 

@@ -20,7 +20,7 @@ type hold struct {
 func (h *hold) Extend(ctx context.Context, lease time.Duration) error {
 	s := h.store
 	return s.do(ctx, "extend", func(conn *pgxpool.Conn) error {
-		tag, err := conn.Exec(ctx, s.extend, s.args([]byte(h.key), h.owner[:], lease.Microseconds())...)
+		tag, err := conn.Exec(ctx, s.extend, s.args([]byte(h.key), h.owner[:], lease)...)
 		if err == nil && tag.RowsAffected() == 0 {
 			return replay.ErrLeaseLost
 		}
@@ -35,7 +35,7 @@ func (h *hold) Seal(ctx context.Context, response []byte, retention time.Duratio
 	if response == nil {
 		response = []byte{}
 	}
-	args := [][]byte{[]byte(h.key), h.owner[:], response, bigint(retention.Microseconds()),
+	args := [][]byte{[]byte(h.key), h.owner[:], response, interval(retention),
 		bigint(lock(s.marked, h.key)), payload(h.key)}
 	err := s.do(ctx, "seal", func(conn *pgxpool.Conn) error {
 		calls := []call{{statement: s.seal, args: args}}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,11 +18,11 @@ import (
 
 // What a request waits for is sent here, beneath pgx's own queries: a pgx.Batch
 // costs four times the allocations, and these few statements have parameters of
-// two types only. The statements are prepared once per connection, unless the
+// three types only. The statements are prepared once per connection, unless the
 // pool's exec mode, or the experience with a pooler, says that they do not last;
 // then each carries its text. In simple-protocol mode all of a call is one text.
 
-// A statement is a text of SQL with its parameters, bytea or bigint.
+// A statement is a text of SQL with its parameters: bytea, bigint or interval.
 type statement struct {
 	name  string // on the server
 	text  string
@@ -29,7 +30,7 @@ type statement struct {
 }
 
 // newStatement reads the types of the parameters off the text: each $n is
-// written $n::bytea or $n::bigint somewhere in it.
+// written $n::type somewhere in it.
 func newStatement(text string) *statement {
 	sum := sha256.Sum256([]byte(text))
 	s := &statement{name: "submitonce_" + hex.EncodeToString(sum[:8]), text: text}
@@ -39,6 +40,8 @@ func newStatement(text string) *statement {
 			s.types = append(s.types, pgtype.ByteaOID)
 		case strings.Contains(text, p+"bigint"):
 			s.types = append(s.types, pgtype.Int8OID)
+		case strings.Contains(text, p+"interval"):
+			s.types = append(s.types, pgtype.IntervalOID)
 		default:
 			return s
 		}
@@ -47,6 +50,12 @@ func newStatement(text string) *statement {
 
 // bigint is the binary form of a parameter.
 func bigint(n int64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 0, 8), uint64(n)) }
+
+// interval is the binary form of a parameter: microseconds, and no days and
+// months.
+func interval(d time.Duration) []byte {
+	return binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(d.Microseconds()))[:16]
+}
 
 // A call is one statement of a round trip.
 type call struct {
@@ -157,10 +166,14 @@ func sendText(ctx context.Context, conn *pgx.Conn, calls []call) (failed int, er
 func (c *call) literal() string {
 	text := c.text
 	for i := len(c.args); i > 0; i-- { // from the last, so that $1 does not hit $10
-		value := `'\x` + hex.EncodeToString(c.args[i-1]) + `'`
-		if c.types[i-1] == pgtype.Int8OID {
-			value = strconv.FormatInt(int64(binary.BigEndian.Uint64(c.args[i-1])), 10)
-			value = "(" + value + ")" // -1::bigint is -(1::bigint)
+		var value string
+		switch arg := c.args[i-1]; c.types[i-1] {
+		case pgtype.ByteaOID:
+			value = `'\x` + hex.EncodeToString(arg) + `'`
+		case pgtype.Int8OID:
+			value = fmt.Sprintf("(%d)", int64(binary.BigEndian.Uint64(arg))) // -1::bigint is -(1::bigint)
+		case pgtype.IntervalOID:
+			value = fmt.Sprintf("'%d microseconds'", int64(binary.BigEndian.Uint64(arg)))
 		}
 		text = strings.ReplaceAll(text, "$"+strconv.Itoa(i)+"::", value+"::")
 	}

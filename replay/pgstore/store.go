@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/submitonce/submitonce/replay"
@@ -57,7 +58,7 @@ func (s *Store) Claim(ctx context.Context, c replay.Claim) (replay.Record, repla
 	var (
 		won, any bool
 		rec      replay.Record
-		args     = [][]byte{[]byte(c.Key), c.Owner[:], bigint(c.Lease.Microseconds())}
+		args     = [][]byte{[]byte(c.Key), c.Owner[:], interval(c.Lease)}
 	)
 	err := s.do(ctx, "claim", func(conn *pgxpool.Conn) error {
 		any = false
@@ -91,28 +92,33 @@ func (s *Store) Look(ctx context.Context, key string) (replay.Record, error) {
 }
 
 // scanRecord reads what stands under a key: first what is given, then state,
-// attempt, microseconds left and response.
+// attempt, time left and response.
 func scanRecord(row interface{ Scan(...any) error }, rec *replay.Record, first ...any) error {
 	var (
 		state    int16
 		attempt  int32
-		left     int64
+		left     pgtype.Interval
 		response []byte
 		dest     = append(first, &state, &attempt, &left, &response)
 	)
 	if err := row.Scan(dest...); err != nil {
 		return err
 	}
-	*rec = recordOf(state, attempt, left, response)
+	*rec = recordOf(state, attempt, duration(left), response)
 	return nil
 }
 
-func recordOf(state int16, attempt int32, leftMicros int64, response []byte) replay.Record {
+// duration is how long a difference of two instants is: it has no months.
+func duration(i pgtype.Interval) time.Duration {
+	return time.Duration(i.Microseconds)*time.Microsecond + time.Duration(i.Days)*24*time.Hour
+}
+
+func recordOf(state int16, attempt int32, left time.Duration, response []byte) replay.Record {
 	if state == done {
 		return replay.Record{State: replay.Done, Attempt: int(attempt), Response: response}
 	}
 	return replay.Record{
 		State: replay.Pending, Attempt: int(attempt),
-		LeaseLeft: max(time.Duration(leftMicros), 1) * time.Microsecond,
+		LeaseLeft: max(left, time.Microsecond),
 	}
 }

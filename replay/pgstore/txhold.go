@@ -105,7 +105,7 @@ func (h *txHold) commit(ctx context.Context, response []byte, retention time.Dur
 		calls = append(calls, call{statement: s.clear, args: [][]byte{[]byte(h.key)}})
 	}
 	calls = append(calls, call{statement: s.seal, args: [][]byte{
-		[]byte(h.key), h.owner[:], bigint(int64(h.attempt)), bigint(retention.Microseconds()), response,
+		[]byte(h.key), h.owner[:], bigint(int64(h.attempt)), interval(retention), response,
 		bigint(lock(s.marked, h.key)), payload(h.key),
 	}}, call{statement: s.commit})
 	failed, err := s.send(ctx, h.conn.pgx, calls...)

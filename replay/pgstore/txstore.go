@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/submitonce/submitonce/replay"
@@ -163,14 +164,14 @@ func (see *sighting) scan(r interface{ Scan(...any) error }) error {
 	var (
 		state    int16
 		attempt  int32
-		left     int64
+		left     pgtype.Interval
 		response []byte
 	)
 	if err := r.Scan(&see.owner, &state, &attempt, &left, &response); err != nil {
 		return err
 	}
-	see.exists, see.live = true, left > 0
-	see.rec = recordOf(state, attempt, left, response)
+	see.exists, see.live = true, duration(left) > 0
+	see.rec = recordOf(state, attempt, duration(left), response)
 	return nil
 }
 

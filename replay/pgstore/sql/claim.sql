@@ -1,4 +1,4 @@
--- Claims key $1 for owner $2 and a lease of $3 microseconds, in one statement.
+-- Claims key $1 for owner $2 and a lease of $3, in one statement.
 --
 -- A record that stands is read and nothing is written: most claims that do not
 -- win are duplicates, and a read costs a fifth of a write. Only if none stands
@@ -12,7 +12,7 @@ WITH seen AS MATERIALIZED (
      AND NOT (state = 0 AND owner = $2::bytea)
 ), taken AS (
   INSERT INTO {table} AS r (key, owner, expires_at)
-  SELECT $1::bytea, $2::bytea, now() + $3::bigint * interval '1 microsecond'
+  SELECT $1::bytea, $2::bytea, now() + $3::interval
    WHERE NOT EXISTS (SELECT FROM seen)
   ON CONFLICT (key) DO UPDATE
     SET owner = EXCLUDED.owner,
@@ -26,6 +26,6 @@ WITH seen AS MATERIALIZED (
   RETURNING true AS won, state, attempt, expires_at, response
 )
 SELECT won, state, attempt,
-       (extract(epoch FROM expires_at - now()) * 1000000)::bigint AS left_us,
+       expires_at - now() AS remaining,
        response
   FROM (SELECT * FROM seen UNION ALL SELECT * FROM taken) AS standing

@@ -6,4 +6,4 @@ INSERT INTO {table} (key, owner, state, attempt, expires_at, response)
 VALUES ($1::bytea, $2::bytea,
         CASE WHEN pg_try_advisory_xact_lock($6::bigint) THEN 1
              ELSE 1 + length(pg_notify('{channel}', encode($7::bytea, 'hex'))::text) END,
-        $3::bigint, statement_timestamp() + $4::bigint * interval '1 microsecond', $5::bytea)
+        $3::bigint, statement_timestamp() + $4::interval, $5::bytea)
