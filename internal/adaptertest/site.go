@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/submitonce/submitonce/replay"
 	"github.com/submitonce/submitonce/token"
@@ -57,6 +58,7 @@ func (s *site) newClient() *http.Client {
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}
 	s.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{
+		Timeout:       30 * time.Second, // so that a broken adapter fails and does not hang
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
