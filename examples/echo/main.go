@@ -22,6 +22,10 @@ import (
 )
 
 func main() {
+	log.Fatal(newEcho().Start("127.0.0.1:8083"))
+}
+
+func newEcho() *echo.Echo {
 	secret := make([]byte, 32) // in production: the same for all processes, from your secret store
 	_, _ = rand.Read(secret)
 	ring := must(token.NewKeyring(secret))
@@ -40,7 +44,7 @@ func main() {
 	e.POST("/orders", func(c echo.Context) error {
 		return c.JSON(http.StatusCreated, echo.Map{"order": orders.Add(1), "item": c.FormValue("item")})
 	}, once)
-	log.Fatal(e.Start("127.0.0.1:8083"))
+	return e
 }
 
 const page = `<!doctype html><title>Order</title><script src="/submitonce.js"></script>

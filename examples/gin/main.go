@@ -22,6 +22,10 @@ import (
 )
 
 func main() {
+	log.Fatal(newEngine().Run("127.0.0.1:8082"))
+}
+
+func newEngine() *gin.Engine {
 	secret := make([]byte, 32) // in production: the same for all processes, from your secret store
 	_, _ = rand.Read(secret)
 	ring := must(token.NewKeyring(secret))
@@ -40,7 +44,7 @@ func main() {
 	router.POST("/orders", once, func(c *gin.Context) {
 		c.JSON(http.StatusCreated, gin.H{"order": orders.Add(1), "item": c.PostForm("item")})
 	})
-	log.Fatal(router.Run("127.0.0.1:8082"))
+	return router
 }
 
 const page = `<!doctype html><title>Order</title><script src="/submitonce.js"></script>

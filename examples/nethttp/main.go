@@ -20,6 +20,10 @@ import (
 )
 
 func main() {
+	log.Fatal(http.ListenAndServe("127.0.0.1:8081", newHandler()))
+}
+
+func newHandler() http.Handler {
 	secret := make([]byte, 32) // in production: the same for all processes, from your secret store
 	_, _ = rand.Read(secret)
 	ring := must(token.NewKeyring(secret))
@@ -40,7 +44,7 @@ func main() {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, "%s is order %d\n", r.FormValue("item"), orders.Add(1))
 	})))
-	log.Fatal(http.ListenAndServe("127.0.0.1:8081", mux))
+	return mux
 }
 
 const page = `<!doctype html><title>Order</title><script src="/submitonce.js"></script>
