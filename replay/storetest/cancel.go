@@ -1,13 +1,19 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/submitonce/submitonce/replay"
 )
 
-const promptness = "A call returns promptly once its context is cancelled."
+const (
+	promptness = "A call returns promptly once its context is cancelled."
+	unanswered = "Any error other than [ErrLeaseLost], [ErrStoreFull] and [ErrUndone] means that the store could" +
+		" not answer, and that the call may or may not have had its effect."
+	repeatable = "It may be repeated: repeating one that had its effect succeeds and does no harm."
+)
 
 var contextTests = []test{
 	{
@@ -51,7 +57,7 @@ var contextTests = []test{
 	},
 	{
 		name:    "a cancelled seal returns at once and may be repeated",
-		promise: "It may be repeated: repeating one that had its effect succeeds and does no harm.",
+		promise: unanswered + " " + repeatable,
 		leased:  true,
 		run: func(t *trial) {
 			k := key()
@@ -65,7 +71,7 @@ var contextTests = []test{
 	},
 	{
 		name:    "a cancelled extend returns at once and may be repeated",
-		promise: "It may be repeated: repeating one that had its effect succeeds and does no harm.",
+		promise: unanswered + " " + repeatable,
 		leased:  true,
 		run: func(t *trial) {
 			k := key()
@@ -79,7 +85,7 @@ var contextTests = []test{
 	},
 	{
 		name:    "a cancelled release returns at once and may be repeated",
-		promise: "It may be repeated: repeating one that had its effect succeeds and does no harm.",
+		promise: unanswered + " " + repeatable,
 		leased:  true,
 		run: func(t *trial) {
 			k := key()
@@ -95,13 +101,16 @@ var contextTests = []test{
 	},
 	{
 		name:    "calls that are cancelled halfway leave the store usable",
-		promise: "Any error other than [ErrLeaseLost], [ErrStoreFull] and [ErrUndone] means that the store could not answer, and that the call may or may not have had its effect.",
+		promise: unanswered,
 		run: func(t *trial) {
-			const calls = 60
+			const calls = 90
 			t.prompt("cancelled calls", func() {
 				crowd(calls, func(i int) {
-					ctx, cancel := withDelay(t.Context(), time.Duration(i)*50*time.Microsecond)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*50*time.Microsecond)
 					defer cancel()
+					if i%3 == 0 {
+						cancel()
+					}
 					s := t.both(i)
 					if _, hold, err := s.Claim(ctx, claimOf(key())); err == nil && hold != nil {
 						_ = hold.Seal(ctx, []byte("x"), retention) // cancelled or not

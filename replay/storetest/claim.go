@@ -209,6 +209,33 @@ var lookTests = []test{
 			}
 		},
 	},
+	{
+		name: "a record tells what is so and nothing else",
+		promise: "It is 0 where it cannot be seen: a record that is Free, or a claim inside a transaction that has" +
+			" not committed yet. It is set on Done records only. It is set on Pending records only, and is 0 there if" +
+			" the store cannot tell, as with a claim that lives in somebody's open transaction and ends with it.",
+		run: func(t *trial) {
+			k := key()
+			t.wantFree(k)
+			hold := t.win(t.store, k, 1)
+			for i := range 2 {
+				rec := t.look(t.both(i), k)
+				if problem := t.answer(rec, nil); problem != "" || rec.State != replay.Pending {
+					t.Errorf("look at a pending key: %+v: %s", brief(rec), problem)
+				}
+				if t.h.Transactional && (rec.Attempt != 0 || rec.LeaseLeft != 0) {
+					t.Errorf("look at a key in an open transaction: %+v, want neither attempt nor lease", brief(rec))
+				}
+			}
+			t.seal(hold, "x")
+			for i := range 2 {
+				rec := t.look(t.both(i), k)
+				if problem := t.answer(rec, nil); problem != "" || rec.State != replay.Done {
+					t.Errorf("look at a sealed key: %+v: %s", brief(rec), problem)
+				}
+			}
+		},
+	},
 }
 
 func (t *trial) wantState(s replay.Store, key string, want replay.State) {

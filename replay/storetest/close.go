@@ -12,8 +12,11 @@ import (
 	"github.com/submitonce/submitonce/replay"
 )
 
-const closing = "A Store that starts a goroutine or a timer is an [io.Closer]; Close ends them, waits for them," +
-	" and may be called twice."
+const (
+	closing = "A Store that starts a goroutine or a timer is an [io.Closer]; Close ends them, waits for them, and" +
+		" may be called twice."
+	closed = "After Close, methods return [ErrClosed]."
+)
 
 var closeTests = []test{
 	{
@@ -34,7 +37,7 @@ var closeTests = []test{
 			closeStore(t.T, s)
 			owned := reflect.Indirect(reflect.ValueOf(s)).Type().PkgPath()
 			var left []string
-			for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(patience / 4); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 				left = left[:0]
 				for id, stack := range goroutines() {
 					_, old := before[id]
@@ -65,7 +68,7 @@ var closeTests = []test{
 	},
 	{
 		name:    "methods say that the store is closed",
-		promise: "After Close, methods return [ErrClosed].",
+		promise: closed,
 		needs:   closer,
 		run: func(t *trial) {
 			hold := t.win(t.store, key(), 1)

@@ -99,6 +99,7 @@ var sealTests = []test{
 			}
 			t.advance(6 * 24 * time.Hour)
 			t.wantFree(short)
+			t.release(t.win(t.peer, short, 1))
 			t.wantDone(long, "x")
 			t.advance(25 * time.Hour)
 			t.wantFree(long)

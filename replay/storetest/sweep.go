@@ -8,8 +8,12 @@ import (
 	"github.com/submitonce/submitonce/replay"
 )
 
-const sweeping = "Sweep removes at most limit expired records and returns how many it removed; fewer than limit" +
-	" means that there are no more for now."
+const (
+	sweeping = "Sweep removes at most limit expired records and returns how many it removed; fewer than limit" +
+		" means that there are no more for now."
+	sparing = "It never removes a record that has not expired, and it leaves an abandoned claim in place for a" +
+		" minute, so that a takeover can count the attempts on."
+)
 
 // sweep sweeps once.
 func (t *trial) sweep(limit int) (removed int) {
@@ -98,10 +102,9 @@ var sweepTests = []test{
 		},
 	},
 	{
-		name: "a sweep leaves alone what has not expired",
-		promise: "It never removes a record that has not expired, and it leaves an abandoned claim in place for a" +
-			" minute, so that a takeover can count the attempts on.",
-		needs: sweeper,
+		name:    "a sweep leaves alone what has not expired",
+		promise: sparing,
+		needs:   sweeper,
 		run: func(t *trial) {
 			gone := t.sealed(3, retention)
 			live := t.sealed(3, 2*retention)
@@ -121,11 +124,10 @@ var sweepTests = []test{
 		},
 	},
 	{
-		name: "a sweep leaves an abandoned claim for a minute",
-		promise: "It never removes a record that has not expired, and it leaves an abandoned claim in place for a" +
-			" minute, so that a takeover can count the attempts on.",
-		needs:  sweeper,
-		leased: true,
+		name:    "a sweep leaves an abandoned claim for a minute",
+		promise: sparing,
+		needs:   sweeper,
+		leased:  true,
 		run: func(t *trial) {
 			taken, sealed, left := key(), key(), key()
 			t.win(t.store, taken, 1)
@@ -147,10 +149,9 @@ var sweepTests = []test{
 		},
 	},
 	{
-		name: "a sweep beside other calls removes nothing alive",
-		promise: "It never removes a record that has not expired, and it leaves an abandoned claim in place for a" +
-			" minute, so that a takeover can count the attempts on.",
-		needs: sweeper,
+		name:    "a sweep beside other calls removes nothing alive",
+		promise: sparing,
+		needs:   sweeper,
 		run: func(t *trial) {
 			const owners, rounds = 8, 15
 			old := t.sealed(40, retention)

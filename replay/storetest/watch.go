@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -9,12 +8,12 @@ import (
 	"github.com/submitonce/submitonce/replay"
 )
 
-const watching = "Watch returns a channel that receives a value after each seal and each release of key that" +
-	" begins after Watch has returned."
-
-func withDelay(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d)
-}
+const (
+	watching = "Watch returns a channel that receives a value after each seal and each release of key that begins" +
+		" after Watch has returned."
+	watchFirst = "The caller watches first and claims then, so that no change falls between the two, and calls stop," +
+		" which may be called twice, when it has seen enough."
+)
 
 // watch watches key until the case ends.
 func (t *trial) watch(s replay.Store, key string) (changed <-chan struct{}, stop func()) {
@@ -139,7 +138,7 @@ var watchTests = []test{
 	},
 	{
 		name:    "a watch may be stopped twice and stops no other",
-		promise: "The caller watches first and claims then, so that no change falls between the two, and calls stop, which may be called twice, when it has seen enough.",
+		promise: watchFirst,
 		needs:   watcher,
 		run: func(t *trial) {
 			k := key()
@@ -193,11 +192,10 @@ var watchTests = []test{
 		},
 	},
 	{
-		name: "watching first and claiming then misses nothing",
-		promise: "The caller watches first and claims then, so that no change falls between the two, and calls" +
-			" stop, which may be called twice, when it has seen enough.",
-		needs: watcher,
-		run:   missNothing,
+		name:    "watching first and claiming then misses nothing",
+		promise: watchFirst,
+		needs:   watcher,
+		run:     missNothing,
 	},
 	{
 		name:    "a watch with a cancelled context returns at once",
@@ -237,14 +235,19 @@ func missNothing(t *trial) {
 			defer stop()
 			for !t.Failed() {
 				rec, hold := t.tryClaim(s, claimOf(k))
+				if hold != nil { // works for a while, or for none
+					time.Sleep(time.Duration(round%4) * 200 * time.Microsecond)
+				}
 				switch {
 				case hold != nil && releases.Add(1) <= 2:
 					if err := hold.Release(t.Context()); err != nil {
 						t.Errorf("release: %v", err)
 					}
+					return // one of those who wait has to go on
 				case hold != nil:
 					runs.Add(1)
 					t.trySeal(hold, fmt.Sprint("round ", round))
+					return
 				case rec.State == replay.Done:
 					if string(rec.Response) != fmt.Sprint("round ", round) {
 						t.Errorf("response %q", rec.Response)
