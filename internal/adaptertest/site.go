@@ -108,11 +108,16 @@ func (s *site) count(h Handler) Handler {
 // serve starts a server; the site's requests go to the one that was started
 // last.
 func (s *site) serve(h http.Handler) {
-	s.server = httptest.NewUnstartedServer(h)
-	s.server.Config.ErrorLog = log.New(&s.serverLog, "", 0)
-	s.server.Start()
-	s.Cleanup(s.server.Close)
-	s.url = s.server.URL
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ErrorLog = log.New(&s.serverLog, "", 0)
+	server.Start()
+	s.Cleanup(func() {
+		if s.Failed() {
+			server.CloseClientConnections() // a handler may still be waiting
+		}
+		server.Close()
+	})
+	s.server, s.url = server, server.URL
 }
 
 // token returns a fresh token for nobody in particular.
