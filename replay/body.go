@@ -70,7 +70,7 @@ func (b *body) fill(limit int64) {
 		buf = buf[:len(buf)+n]
 		b.head = buf
 		switch {
-		case err == io.EOF: //nolint:errorlint // Read returns it bare
+		case errors.Is(err, io.EOF):
 			b.whole, b.eof = true, true
 			return
 		case err != nil:
@@ -132,7 +132,7 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) took(p []byte, err error) (int, error) {
 	_, _ = b.stream.Write(p) // never fails
 	switch {
-	case err == io.EOF: //nolint:errorlint // Read returns it bare
+	case errors.Is(err, io.EOF):
 		b.eof = true
 		if conflict := b.stream.end(); conflict != nil {
 			b.err = conflict

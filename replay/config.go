@@ -23,8 +23,8 @@ const (
 	IdempotencyKeyHeader = "Idempotency-Key"
 )
 
-// Off, as the value of [Config.TokenHeader] or [Config.TokenField], turns that
-// source of keys off.
+// Off turns a source of keys off, as the value of [Config.TokenHeader] or
+// [Config.TokenField].
 const Off = "-"
 
 // Defaults of the limits in [Config], in bytes.

@@ -9,6 +9,7 @@ import (
 // A Kind says what an [Event] tells of. Its text is the metric's name.
 type Kind string
 
+// The kinds of events.
 const (
 	Claimed    Kind = "claimed"     // a request won its key; the handler runs
 	TakenOver  Kind = "taken_over"  // as Claimed, from an owner whose lease ran out

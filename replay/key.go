@@ -116,7 +116,7 @@ func single(values []string) (string, error) {
 // verify checks the token for this request's subject and one of the forms.
 func (g *Guard) verify(r *http.Request, value string) (identity, error) {
 	subject := g.subject(r)
-	err := error(token.ErrInvalid)
+	var err error
 	for _, form := range g.c.Forms {
 		var claims token.Claims
 		claims, err = g.c.Tokens.Verify(value, form, subject)

@@ -59,7 +59,7 @@ func TestOnceErrorIsNoOutcome(t *testing.T) {
 	o := newOnce(t, newMemstore(t), replay.OnceConfig{})
 	errWork := errors.New("no paper")
 	_, _, err := o.Do(t.Context(), "k", func(context.Context) ([]byte, error) { return []byte("x"), errWork })
-	if err != errWork { //nolint:errorlint // Do returns it as it is
+	if err != errWork {
 		t.Errorf("Do = %v, want the work's own error", err)
 	}
 	v, replayed, err := o.Do(t.Context(), "k", func(context.Context) ([]byte, error) { return nil, nil })

@@ -213,7 +213,7 @@ func (h *lentHold) Seal(ctx context.Context, response []byte, retention duration
 	defer h.s.mu.Unlock()
 	if h.s.undo > 0 {
 		h.s.undo--
-		return errors.Join(fmt.Errorf("commit: %w", replay.ErrUndone), h.Hold.Release(ctx))
+		return errors.Join(fmt.Errorf("commit: %w", replay.ErrUndone), h.Release(ctx))
 	}
 	if h.s.unknown {
 		h.s.unknown = false
