@@ -178,7 +178,7 @@ func TestLineCutAfterThePlainFormWasCarriedOut(t *testing.T) {
 	b.click("#buy")
 	b.wait(`location.protocol === "chrome-error:"`)
 	sent := len(s.seen())
-	clear(s.cut)
+	s.mend()
 	b.back()
 	b.waitForToken()
 	b.click("#buy")

@@ -172,7 +172,7 @@ func TestFormWorksWithoutScript(t *testing.T) {
 
 func TestValidatorThatRunsLaterLeavesTheFormAlive(t *testing.T) {
 	s := plainShop(t)
-	s.pages["/"] = plainForm + `<script src="/submitonce.js"></script><script src="/log.js"></script><script src="/validate.js"></script>`
+	s.pages["/"] = plainForm + `<script src="/submitonce.js"></script><script src="/validate.js"></script>`
 	s.scripts["/validate.js"] = `
 window.refused = 0;
 window.addEventListener("submit", (e) => { if (!window.valid) { window.refused++; e.preventDefault(); } });`

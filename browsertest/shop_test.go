@@ -61,7 +61,7 @@ type shop struct {
 	users  int
 }
 
-func newShop(t testing.TB, config token.Config) *shop {
+func newShop(t testing.TB, config token.Config, changes ...func(*replay.Config)) *shop {
 	t.Helper()
 	s := &shop{t: t, pages: map[string]string{}, scripts: map[string]string{}, head: http.Header{}, cut: map[int]bool{}}
 	s.policy = "default-src 'none'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'"
@@ -80,8 +80,11 @@ func newShop(t testing.TB, config token.Config) *shop {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() }) // it only ends what it has started
-	s.guard, err = replay.New(store, replay.Config{Tokens: s.issuer, Forms: []string{"", "checkout"}, Wait: 10 * time.Second})
-	if err != nil {
+	policy := replay.Config{Tokens: s.issuer, Forms: []string{"", "checkout"}, Wait: 10 * time.Second}
+	for _, change := range changes {
+		change(&policy)
+	}
+	if s.guard, err = replay.New(store, policy); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(s.handler())
@@ -219,8 +222,9 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	p.status = held.Code
 	p.replay = held.Header().Get(replay.DefaultReplayedHeader) != ""
+	lost := s.cut[n]
 	s.mu.Unlock()
-	if s.cut[n] {
+	if lost {
 		panic(http.ErrAbortHandler) // the line goes dead
 	}
 	for name, values := range held.Header() {
@@ -358,6 +362,13 @@ func (s *shop) report() string {
 		fmt.Fprintf(&b, "\n  %s %q -> %d, replay %t", token.Redact(p.token), p.content, p.status, p.replay)
 	}
 	return b.String()
+}
+
+// mend lets answers through again.
+func (s *shop) mend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.cut)
 }
 
 // wantOrders fails the test unless these orders exist, and no others, each made

@@ -131,8 +131,11 @@ let holds = () => false;
 const questions = new Map(); // id of a record: what to call when another page holds it
 function listen(holdsRecord) {
   holds = holdsRecord;
-  if (channel || typeof BroadcastChannel !== "function") return;
-  channel = new BroadcastChannel("submitonce");
+  try {
+    channel ??= new BroadcastChannel("submitonce");
+  } catch {
+    return; // none here: a duplicated tab is found out by the server's refusal
+  }
   channel.onmessage = ({ data }) => {
     if (data?.ask && holds(data.ask)) channel.postMessage({ held: data.ask });
     if (data?.held) questions.get(data.held)?.(true);
@@ -843,18 +846,22 @@ function form(which, { instance = "" } = {}) {
   }
   return faces.get(submission);
 }
-const submitOnce = {
-  configure,
-  form,
-  fetch: (which, input, init) => form(which).fetch(input, init),
-};
-if (typeof document === "object") {
-  const start = () => {
-    watch();
-    watchLibraries();
+function start() {
+  watch();
+  watchLibraries();
+}
+const SHARED = Symbol.for("submitonce");
+const submitOnce = (globalThis[SHARED] ??= setUp());
+function setUp() {
+  if (typeof document === "object") {
+    if (document.prerendering) document.addEventListener("prerenderingchange", start, { once: true });
+    else start();
+  }
+  return {
+    configure,
+    form,
+    fetch: (which, input, init) => form(which).fetch(input, init),
   };
-  if (document.prerendering) document.addEventListener("prerenderingchange", start, { once: true });
-  else start();
 }
 globalThis.submitOnce = submitOnce;
 })();

@@ -54,8 +54,11 @@ const questions = new Map(); // id of a record: what to call when another page h
 // listen lets others know what this page holds, as holdsRecord tells.
 export function listen(holdsRecord) {
   holds = holdsRecord;
-  if (channel || typeof BroadcastChannel !== "function") return;
-  channel = new BroadcastChannel("submitonce");
+  try {
+    channel ??= new BroadcastChannel("submitonce");
+  } catch {
+    return; // none here: a duplicated tab is found out by the server's refusal
+  }
   channel.onmessage = ({ data }) => {
     if (data?.ask && holds(data.ask)) channel.postMessage({ held: data.ask });
     if (data?.held) questions.get(data.held)?.(true);

@@ -26,18 +26,27 @@ function form(which, { instance = "" } = {}) {
   return faces.get(submission);
 }
 
-export const submitOnce = {
-  configure,
-  form,
-  fetch: (which, input, init) => form(which).fetch(input, init),
-};
+function start() {
+  watch();
+  watchLibraries();
+}
 
-if (typeof document === "object") {
-  const start = () => {
-    watch();
-    watchLibraries();
+// The script may run more than once on a page: as a module of each bundle, or
+// because Turbo has shown an error page, whose scripts it runs. All share the
+// first one's forms.
+const SHARED = Symbol.for("submitonce");
+
+export const submitOnce = (globalThis[SHARED] ??= setUp());
+
+function setUp() {
+  if (typeof document === "object") {
+    // A page that is rendered ahead of the visit has not been opened by anybody.
+    if (document.prerendering) document.addEventListener("prerenderingchange", start, { once: true });
+    else start();
+  }
+  return {
+    configure,
+    form,
+    fetch: (which, input, init) => form(which).fetch(input, init),
   };
-  // A page that is rendered ahead of the visit has not been opened by anybody.
-  if (document.prerendering) document.addEventListener("prerenderingchange", start, { once: true });
-  else start();
 }
