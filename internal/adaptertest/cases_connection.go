@@ -1,7 +1,6 @@
 package adaptertest
 
 import (
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -145,66 +144,6 @@ func connectionCases() []testCase {
 				s.Errorf("answer is %d %q, want 201", first.status, first.body)
 			}
 		}},
-		{name: "C49 R055 http.TimeoutHandler outside", run: func(s *site) {
-			g := newGate(s)
-			app := App{Guards: []*replay.Guard{s.guard(replay.Config{})}, Routes: s.route(func(x Exchange) error {
-				g.hold()
-				x.SetHeader("X-Order", "1")
-				return x.Text(201, "ordered")
-			})}
-			h := s.framework.Build(app)
-			s.serve(http.TimeoutHandler(h, 50*time.Millisecond, "late"))
-			r := request{token: s.token(), body: "x"}
-			if a := s.send(r); a.status != 503 || string(a.body) != "late" {
-				s.Errorf("slow handler answers %d %q, want 503 late", a.status, a.body)
-			}
-			close(g.open)
-			s.until("the seal", func() bool { return s.store.seals.Load() == 1 })
-			again := s.send(r)
-			if again.status != 201 || again.header.Get("X-Order") != "1" ||
-				again.header.Get(replay.DefaultReplayedHeader) != "true" {
-				s.Errorf("retry answers %d %v, want a replay of the 201", again.status, again.header)
-			}
-			s.ran(1)
-		}},
-		{name: "C49 http.TimeoutHandler inside", run: func(s *site) {
-			var slow sync.WaitGroup
-			s.orders(func(x Exchange) error {
-				first := s.runs.Load() == 1
-				http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if first {
-						slow.Add(1)
-						defer slow.Done()
-						<-r.Context().Done()
-						_, _ = io.Copy(io.Discard, r.Body) // it still reads when the answer has been given
-					}
-					w.Header().Set("X-Order", "1")
-					w.WriteHeader(201)
-					_, _ = io.WriteString(w, "ordered")
-				}), 20*time.Millisecond, "late").ServeHTTP(x.Writer(), x.Request())
-				return nil
-			}, replay.Config{})
-			r := request{token: s.token(), body: strings.Repeat("x", 200_000)}
-			if a := s.send(r); a.status != 503 || string(a.body) != "late" {
-				s.Errorf("slow handler answers %d %q, want 503 late", a.status, a.body)
-			}
-			slow.Wait()
-			first := s.send(r)
-			if first.status != 201 || first.header.Get("X-Order") != "1" {
-				s.Errorf("second run answers %d %v, want 201", first.status, first.header)
-			}
-			s.replays(first, s.send(r))
-			s.ran(2)
-		}},
-		{name: "HandlerTimeout ends the handler's context", run: func(s *site) {
-			s.orders(func(x Exchange) error {
-				<-x.Request().Context().Done()
-				return x.Text(504, "took too long")
-			}, replay.Config{HandlerTimeout: 20 * time.Millisecond})
-			if a := s.send(request{token: s.token()}); a.status != 504 {
-				s.Errorf("answer is %d, want the handler's 504", a.status)
-			}
-		}},
 		{name: "handler's context keeps values and carries key and attempt", run: func(s *site) {
 			type name struct{}
 			app := App{Guards: []*replay.Guard{s.guard(replay.Config{})}, Routes: s.route(func(x Exchange) error {
@@ -218,36 +157,6 @@ func connectionCases() []testCase {
 			if a := s.send(request{token: s.token()}); strings.TrimSpace(string(a.body)) != `["ann",true,1]` {
 				s.Errorf("handler sees %s", a.body)
 			}
-		}},
-		{name: "C44 R051 gzip outside", run: func(s *site) {
-			app := App{Guards: []*replay.Guard{s.guard(replay.Config{})}, Routes: s.route(func(x Exchange) error {
-				return x.Text(200, strings.Repeat("readable ", 1000))
-			})}
-			h := s.framework.Build(app)
-			s.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { zipped(w, r, h) }))
-			s.readableForAll(request{token: s.token(), body: "x"})
-		}},
-		{name: "C44 R051 gzip inside", run: func(s *site) {
-			s.orders(func(x Exchange) error {
-				zipped(x.Writer(), x.Request(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-					w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-					_, _ = io.WriteString(w, strings.Repeat("readable ", 1000))
-				}))
-				return nil
-			}, replay.Config{})
-			s.readableForAll(request{token: s.token(), body: "x"})
-		}},
-		{name: "C44 unknown coding inside is not sent to a client that cannot read it", run: func(s *site) {
-			s.orders(func(x Exchange) error {
-				x.SetHeader("Content-Encoding", "br")
-				return x.Blob(200, "text/plain", []byte("not really brotli"))
-			}, replay.Config{})
-			r := request{token: s.token(), header: http.Header{"Accept-Encoding": {"br"}}}
-			first := s.send(r)
-			s.replays(first, s.send(r))
-			r.header = http.Header{"Accept-Encoding": {"gzip"}}
-			s.problem(s.send(r), 409, "response-not-kept")
-			s.ran(1)
 		}},
 		{name: "Skip leaves a live answer out", run: func(s *site) {
 			g := newGate(s)
@@ -342,59 +251,3 @@ func bareWriter(w http.ResponseWriter) http.ResponseWriter {
 		w = u.Unwrap()
 	}
 }
-
-// readableForAll sends r from a client that reads gzip, and then from one that
-// does not.
-func (s *site) readableForAll(r request) {
-	s.Helper()
-	want := strings.Repeat("readable ", 1000)
-	for _, accepted := range []string{"gzip", "gzip", "identity"} {
-		r.header = http.Header{"Accept-Encoding": {accepted}}
-		a := s.send(r)
-		body := string(a.body)
-		if coding := a.header.Get("Content-Encoding"); coding != "" {
-			zr, err := gzip.NewReader(strings.NewReader(body))
-			if coding != accepted || err != nil {
-				s.Fatalf("client that accepts %s gets %s (%v)", accepted, coding, err)
-			}
-			b, err := io.ReadAll(zr)
-			if err != nil {
-				s.Fatal(err)
-			}
-			body = string(b)
-		}
-		if body != want || a.header.Get("Vary") != "Accept-Encoding" {
-			s.Errorf("client that accepts %s gets %d bytes with Vary %q, want the %d readable ones",
-				accepted, len(body), a.header.Get("Vary"), len(want))
-		}
-		if a.length >= 0 && a.length != int64(len(a.body)) {
-			s.Errorf("Content-Length is %d for %d bytes", a.length, len(a.body))
-		}
-	}
-	s.ran(1)
-}
-
-// zipped is a small compression middleware.
-func zipped(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	w.Header().Add("Vary", "Accept-Encoding")
-	if r.Header.Get("Accept-Encoding") != "gzip" {
-		next.ServeHTTP(w, r)
-		return
-	}
-	w.Header().Set("Content-Encoding", "gzip")
-	zw := gzip.NewWriter(w)
-	defer zw.Close()
-	next.ServeHTTP(zipWriter{w, zw}, r)
-}
-
-type zipWriter struct {
-	http.ResponseWriter
-	zw *gzip.Writer
-}
-
-func (w zipWriter) WriteHeader(status int) {
-	w.Header().Del("Content-Length") // no longer true
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w zipWriter) Write(b []byte) (int, error) { return w.zw.Write(b) }

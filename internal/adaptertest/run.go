@@ -21,7 +21,7 @@ type Stores struct {
 func Run(t *testing.T, f Framework, s Stores) {
 	for _, c := range slices.Concat(
 		answerCases(), headerCases(), inFlightCases(), keyCases(), idempotencyKeyCases(), bodyCases(),
-		connectionCases(), panicCases(), storeCases(), mountCases(), ginCases(), echoCases(),
+		parsingCases(), connectionCases(), timeoutCases(), encodingCases(), panicCases(), storeCases(), mountCases(), ginCases(), echoCases(),
 	) {
 		if c.only != "" && c.only != f.Name || c.leases && s.Lends {
 			continue
