@@ -27,7 +27,7 @@ type capture struct {
 
 	status  int        // 0 until WriteHeader
 	ops     []headerOp // what the handler has changed, taken at WriteHeader
-	opSpace [8]headerOp
+	opSpace [6]headerOp
 	length  int64 // the declared Content-Length; -1 if none
 	written int64 // bytes of body that the handler wrote
 	body    []byte
@@ -191,8 +191,7 @@ func (c *capture) short() bool {
 }
 
 // trailers returns what the handler has put into its header for after the body.
-func (c *capture) trailers() []headerOp {
-	var ops []headerOp
+func (c *capture) trailers() (ops []headerOp) {
 	for name, values := range c.header {
 		if strings.HasPrefix(name, http.TrailerPrefix) {
 			ops = append(ops, headerOp{opSet, name, values})

@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"net/http"
 )
 
@@ -25,6 +26,7 @@ const (
 //	1 byte    flags
 //	32 bytes  fingerprint, if hasFingerprint
 //	uvarint   status
+//	uvarint   length of headers and trailers
 //	headers   uvarint count, then each: op byte, name, uvarint count, values
 //	trailers  likewise
 //	rest      body
@@ -39,16 +41,36 @@ type response struct {
 	body        []byte
 }
 
+func (r *response) size() int {
+	const most = 2 + len(r.fingerprint) + 2*binary.MaxVarintLen64
+	return most + opsSize(r.headers) + opsSize(r.trailers) + len(r.body)
+}
+
 func (r *response) append(b []byte) []byte {
 	b = append(b, httpRecord, r.flags)
 	if r.flags&hasFingerprint != 0 {
 		b = append(b, r.fingerprint[:]...)
 	}
 	b = binary.AppendUvarint(b, uint64(r.status))
+	b = binary.AppendUvarint(b, uint64(opsSize(r.headers)+opsSize(r.trailers)))
 	b = appendOps(b, r.headers)
 	b = appendOps(b, r.trailers)
 	return append(b, r.body...)
 }
+
+// opsSize returns how much appendOps appends.
+func opsSize(ops []headerOp) int {
+	n := uvarintSize(len(ops))
+	for _, op := range ops {
+		n += 1 + uvarintSize(len(op.name)) + len(op.name) + uvarintSize(len(op.values))
+		for _, v := range op.values {
+			n += uvarintSize(len(v)) + len(v)
+		}
+	}
+	return n
+}
+
+func uvarintSize(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
 
 func appendOps(b []byte, ops []headerOp) []byte {
 	b = binary.AppendUvarint(b, uint64(len(ops)))
@@ -78,11 +100,12 @@ func decodeResponse(b []byte, r *response) error {
 		copy(r.fingerprint[:], d.bytes(len(r.fingerprint)))
 	}
 	r.status = int(d.uvarint(999))
-	d.text = string(d.rest[:d.headSize()])
-	d.base = len(d.rest)
-	r.headers = d.ops(r.headers[:0])
-	r.trailers = d.ops(nil)
+	head := decoder{rest: d.bytes(int(d.uvarint(uint64(len(d.rest)))))}
+	head.text = string(head.rest)
+	r.headers = head.ops(r.headers[:0])
+	r.trailers = head.ops(nil)
 	r.body = d.rest
+	d.bad = d.bad || head.bad || len(head.rest) > 0
 	if d.bad || r.status < 100 {
 		return fmt.Errorf("%w: damaged", ErrUnreadable)
 	}
@@ -94,10 +117,9 @@ type decoder struct {
 	rest []byte
 	bad  bool
 
-	// The head of the record as one string, which names and values are cut from,
-	// so that a replay allocates it once and not each of them.
+	// All that is to be decoded as one string, which names and values are cut
+	// from, so that a replay allocates it once and not each of them.
 	text string
-	base int // len(rest) where text begins
 
 	values []string
 }
@@ -131,33 +153,9 @@ func (d *decoder) uvarint(limit uint64) uint64 {
 	return v
 }
 
-func (d *decoder) skipOps() {
-	for range d.uvarint(uint64(len(d.rest))) {
-		d.byte()
-		d.bytes(int(d.uvarint(uint64(len(d.rest)))))
-		for range d.uvarint(uint64(len(d.rest))) {
-			d.bytes(int(d.uvarint(uint64(len(d.rest)))))
-			if d.bad {
-				return
-			}
-		}
-		if d.bad {
-			return
-		}
-	}
-}
-
-// headSize returns how many bytes of rest hold headers and trailers.
-func (d *decoder) headSize() int {
-	ahead := decoder{rest: d.rest}
-	ahead.skipOps()
-	ahead.skipOps()
-	return len(d.rest) - len(ahead.rest)
-}
-
 func (d *decoder) string() string {
 	n := int(d.uvarint(uint64(len(d.rest))))
-	from := d.base - len(d.rest)
+	from := len(d.text) - len(d.rest)
 	d.bytes(n)
 	if d.bad {
 		return ""

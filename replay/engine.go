@@ -120,7 +120,7 @@ func (e *engine) lead(ctx context.Context, s *flightShard, a *attempt, t task, b
 
 	base := context.WithoutCancel(ctx)
 	for reruns := 0; ; {
-		rec, hold, err := e.win(ctx, base, f, &a.claiming, t, began, now)
+		rec, hold, at, err := e.win(ctx, base, f, &a.claiming, t, began, now)
 		if err != nil {
 			if isStoreError(err) {
 				l.err = err
@@ -131,7 +131,7 @@ func (e *engine) lead(ctx context.Context, s *flightShard, a *attempt, t task, b
 			l.response = rec.Response
 			return outcome{response: rec.Response}, nil
 		}
-		res, err := e.own(base, s, f, a, t, rec, hold)
+		res, err := e.own(base, s, f, a, t, rec, hold, at)
 		switch {
 		case err == nil && res.seal:
 			l.response = res.response
@@ -155,13 +155,16 @@ func (e *engine) lead(ctx context.Context, s *flightShard, a *attempt, t task, b
 // outcome. It returns a hold, or the Done record that stands.
 //
 // The request came at began. The first claim uses call as its context.
-func (e *engine) win(ctx, base context.Context, f *flight, call *lazyContext, t task, began, now time.Time) (Record, Hold, error) {
+//
+// It returns when it made the claim that it won, to the caller's disadvantage:
+// before the store was asked.
+func (e *engine) win(ctx, base context.Context, f *flight, call *lazyContext, t task, began, now time.Time) (Record, Hold, time.Time, error) {
 	claim := Claim{Key: f.key, Lease: e.lease}
 	_, _ = rand.Read(claim.Owner[:]) // never fails: the runtime ends the program instead
 	call.begin(base, now.Add(e.storeTimeout))
 	rec, hold, err := e.claim(call, claim, t)
 	if err != nil || hold != nil || rec.State == Done {
-		return rec, hold, err
+		return rec, hold, now, err
 	}
 	defer func() {
 		if err == nil {
@@ -186,9 +189,10 @@ func (e *engine) win(ctx, base context.Context, f *flight, call *lazyContext, t 
 	budget := time.NewTimer(e.wait - time.Since(began))
 	defer budget.Stop()
 	for {
+		now = time.Now()
 		rec, hold, err = e.claim(e.storeContext(base, e.storeTimeout), claim, t)
 		if err != nil || hold != nil || rec.State == Done {
-			return rec, hold, err
+			return rec, hold, now, err
 		}
 		pause := poll
 		if rec.LeaseLeft > 0 {
@@ -202,10 +206,10 @@ func (e *engine) win(ctx, base context.Context, f *flight, call *lazyContext, t 
 			poll = min(poll*3/2, slowest)
 		case <-budget.C:
 			err = pendingFor(rec.LeaseLeft)
-			return rec, nil, err
+			return rec, nil, now, err
 		case <-ctx.Done():
 			err = pendingFor(rec.LeaseLeft)
-			return rec, nil, err
+			return rec, nil, now, err
 		}
 	}
 }
@@ -221,8 +225,8 @@ func (e *engine) claim(ctx *lazyContext, c Claim, t task) (Record, Hold, error) 
 }
 
 // own runs the task under a hold and ends the hold, whatever happens.
-func (e *engine) own(base context.Context, s *flightShard, f *flight, a *attempt, t task, rec Record, hold Hold) (res result, err error) {
-	c, now := &a.run, time.Now()
+func (e *engine) own(base context.Context, s *flightShard, f *flight, a *attempt, t task, rec Record, hold Hold, now time.Time) (res result, err error) {
+	c := &a.run
 	c.key, c.attempt = f.key, rec.Attempt
 	parent, deadline := base, time.Time{}
 	if e.handlerTimeout > 0 {
@@ -321,7 +325,7 @@ func (e *engine) superseded(ctx, base context.Context, f *flight, t task, res re
 		slog.String("key", f.key))
 	e.tell(base, t, Event{Kind: LeaseLost, Key: f.key, Status: res.status})
 	a, now := new(attempt), time.Now()
-	rec, hold, err := e.win(ctx, base, f, &a.claiming, t, now, now)
+	rec, hold, _, err := e.win(ctx, base, f, &a.claiming, t, now, now)
 	if err != nil {
 		return outcome{}, err
 	}

@@ -63,10 +63,11 @@ type bodyType struct {
 func (t bodyType) form() bool { return t.urlencoded || t.boundary != "" }
 
 func bodyTypeOf(r *http.Request) bodyType {
-	ct := r.Header.Get("Content-Type")
-	if len(ct) < len("multipart/") || strings.EqualFold(ct, "application/json") {
+	values := r.Header["Content-Type"]
+	if len(values) == 0 || strings.EqualFold(values[0], "application/json") {
 		return bodyType{}
 	}
+	ct := values[0]
 	media, params, err := mime.ParseMediaType(ct)
 	switch {
 	case err != nil:

@@ -97,6 +97,9 @@ func (g *Guard) readToken(r *http.Request, b *body) (string, error) {
 // single returns the one value that a source has, "" if it is blank or absent.
 // A proxy may have joined repeated headers by commas.
 func single(values []string) (string, error) {
+	if len(values) == 1 && strings.IndexByte(values[0], ',') < 0 {
+		return strings.TrimSpace(values[0]), nil
+	}
 	var one string
 	for _, v := range values {
 		for part := range strings.SplitSeq(v, ",") {

@@ -9,20 +9,6 @@ import (
 	"strings"
 )
 
-// size is an upper bound of what append adds.
-func (r *response) size() int {
-	n := 64 + len(r.body)
-	for _, ops := range [...][]headerOp{r.headers, r.trailers} {
-		for _, op := range ops {
-			n += len(op.name) + 8
-			for _, v := range op.values {
-				n += len(v) + 4
-			}
-		}
-	}
-	return n
-}
-
 // readableBy reports a NotKeptError if this client cannot be given the response:
 // its body was not kept, or is encoded in a way that the client does not accept
 // (RFC 9110, section 12.5.3). A gzip body is decoded for it.
