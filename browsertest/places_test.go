@@ -90,6 +90,19 @@ func TestModuleIsTheSameClient(t *testing.T) {
 	}
 }
 
+func TestScriptThatRunsTwiceIsOneClient(t *testing.T) {
+	s := scriptShop(t, token.Config{})
+	s.pages["/"] = strings.Replace(scriptForm, `<script src="/app.js"></script>`, `<script src="/submitonce.js"></script><script type="module" src="/app.js"></script>`, 1)
+	s.scripts["/app.js"] = `import submitOnce from "/submitonce.mjs"; window.same = submitOnce === window.submitOnce;` + appScript
+	b := s.open("/")
+	b.waitForToken()
+	b.click("#buy")
+	b.waitForOrder(1)
+	if b.text(`window.same`) != "true" || b.events() != "ready success" || s.drawn != 1 {
+		t.Errorf("same client %s, events %q, %d tokens drawn", b.text(`window.same`), b.events(), s.drawn)
+	}
+}
+
 func TestEndpointIsTakenFromTheElements(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"script element": {`src="/submitonce.js"`, `src="/submitonce.js" data-endpoint="/submit-token?by=element"`},

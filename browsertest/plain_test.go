@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
 	"github.com/submitonce/submitonce/token"
 )
 
@@ -269,4 +271,61 @@ func TestEmptyFieldInTheFormIsFilled(t *testing.T) {
 	b.click("#buy")
 	b.waitForOrder(1)
 	s.wantOrders("mug x 1")
+}
+
+func TestSubmitOfAPageThatIsStillLoading(t *testing.T) {
+	s := plainShop(t)
+	rest := make(chan struct{})
+	s.others["/slow"] = func(w http.ResponseWriter, r *http.Request) {
+		s.sendForm(w, r, 200, plainForm)
+		_ = http.NewResponseController(w).Flush()
+		<-rest
+	}
+	b := s.newTab()
+	b.start("/slow")
+	b.wait(`document.querySelector("#buy")`)
+	if b.text(`document.readyState`) != "loading" {
+		t.Fatal("the page has been loaded")
+	}
+	b.click("#buy")
+	b.waitForOrder(1)
+	close(rest)
+	s.wantOrders("mug x 1")
+}
+
+func TestStoppedSubmitIsSentAgainUnderItsToken(t *testing.T) {
+	s := plainShop(t)
+	s.gate = make(chan struct{})
+	b := s.open("/")
+	b.waitForToken()
+	b.click("#buy")
+	s.waitForRuns(1)
+	call(b, page.StopLoading, cdp.Empty{})
+	b.wait(`!document.querySelector("form").ariaBusy`)
+	b.click("#buy")
+	s.waitForPosts(2)
+	close(s.gate)
+	b.waitForOrder(1)
+	s.wantOrders("mug x 1")
+	s.wantOneToken(2)
+}
+
+func TestChangedPlainFormWaitsForTheFirstOutcome(t *testing.T) {
+	s := plainShop(t)
+	s.gate = make(chan struct{})
+	b := s.open("/")
+	b.waitForToken()
+	b.click("#buy")
+	s.waitForRuns(1)
+	call(b, page.StopLoading, cdp.Empty{})
+	b.fill("[name=quantity]", "2")
+	b.click("#buy")
+	b.wait(`document.querySelector("form").ariaBusy === "true"`)
+	s.until("the server is asked more than once", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.asked > 1 })
+	if n := len(s.seen()); n != 1 {
+		t.Fatalf("%d submits before the first has its outcome", n)
+	}
+	close(s.gate)
+	b.waitForOrder(2)
+	s.wantOrders("mug x 1", "mug x 2")
 }

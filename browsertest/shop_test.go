@@ -37,8 +37,9 @@ type shop struct {
 
 	pages   map[string]string // path: the form page's body
 	scripts map[string]string // path: a script of the page
-	head    http.Header       // what form pages have besides
-	policy  string            // Content-Security-Policy of all pages
+	others  map[string]http.HandlerFunc
+	head    http.Header // what form pages have besides
+	policy  string      // Content-Security-Policy of all pages
 
 	// tokens and statuses stand before the two endpoints, if they are not nil,
 	// and report whether they have answered.
@@ -63,7 +64,7 @@ type shop struct {
 
 func newShop(t testing.TB, config token.Config, changes ...func(*replay.Config)) *shop {
 	t.Helper()
-	s := &shop{t: t, pages: map[string]string{}, scripts: map[string]string{}, head: http.Header{}, cut: map[int]bool{}}
+	s := &shop{t: t, pages: map[string]string{}, scripts: map[string]string{}, others: map[string]http.HandlerFunc{}, head: http.Header{}, cut: map[int]bool{}}
 	s.policy = "default-src 'none'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'"
 	secret := make([]byte, token.MinKeyLen)
 	_, _ = rand.Read(secret) // never fails
@@ -119,6 +120,8 @@ func (s *shop) handler() http.Handler {
 	mux.HandleFunc("POST /", s.submit)
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		switch body, ok := s.pages[r.URL.Path]; {
+		case s.others[r.URL.Path] != nil:
+			s.others[r.URL.Path](w, r)
 		case ok:
 			s.sendForm(w, r, 200, body)
 		case s.scripts[r.URL.Path] != "":

@@ -105,6 +105,14 @@ func (b *tab) visit(path string) {
 	b.do(chromedp.Navigate(b.shop.url + path))
 }
 
+// start opens a page and does not wait for it.
+func (b *tab) start(path string) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.ctx)
+	b.t.Cleanup(cancel)
+	go func() { _, _ = chromedp.Call(ctx, page.Navigate, page.NavigateParams{URL: b.shop.url + path}) }() // what goes wrong is seen by waiting
+}
+
 // eval evaluates an expression and drops its value.
 func (b *tab) eval(expression string) {
 	b.t.Helper()

@@ -82,3 +82,22 @@ func TestTokenOfACrashedPageIsTakenOver(t *testing.T) {
 		t.Error("another token")
 	}
 }
+
+func TestCopyOfATabThatHadLeftTheFormGetsATokenOfItsOwn(t *testing.T) {
+	s := plainShop(t)
+	first := s.open("/")
+	token := first.waitForToken()
+	first.visit("/orders/9")
+	second := first.duplicate()
+	first.visit("/")
+	if first.waitForToken() != token {
+		t.Fatal("the tab has lost its token")
+	}
+	second.visit("/")
+	second.wait(record + `.token && ` + record + `.token !== "` + token + `"`)
+	first.click("#buy")
+	first.waitForOrder(1)
+	second.click("#buy")
+	second.waitForOrder(2)
+	s.wantOrders("mug x 1", "mug x 1")
+}

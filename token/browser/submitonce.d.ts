@@ -15,15 +15,20 @@
 //
 // and of the script element: data-endpoint and data-status. The defaults are
 // /submit-token (token.Issuer.Handler) and the endpoint with /status behind it
-// (replay.Guard.Status). The status endpoint is optional, but only with it can
-// changed content be sent as a new submit after Back.
+// (replay.Guard.Status, of the guard that the form is sent to). The status
+// endpoint is optional, but only with it can changed content be sent as a new
+// submit after Back.
 //
-// What a token goes through, in the form's hidden field submit_token, in the
-// header X-Submit-Token of fetch, XMLHttpRequest, htmx and Turbo:
+// The token is sent as the field submit_token of a form that the browser sends,
+// and as the header X-Submit-Token by fetch, XMLHttpRequest, htmx and Turbo. The
+// client adds no element to the form; a hidden field submit_token that the page
+// has is kept filled, and a token that the server has put there is used.
 //
 // - It is kept over a reload and for Back, for this form at this address. A
 //   duplicated tab gets one of its own; an instance has the same one everywhere.
 // - A submit that comes before its token waits for it. Nothing is sent without.
+// - A double click is one submit. No button is disabled; aria-busy on the form
+//   says that something is under way.
 // - While its outcome is not known, it stays. The same content is sent under it
 //   again and gets the one outcome; changed content waits until the server has
 //   said what came of the first.
@@ -125,9 +130,10 @@ export interface SubmitOnceDetail {
   name: string;
 }
 
-/** The outcome is there. The body of response has been left unread. */
+/** The outcome is there. */
 export interface SuccessDetail extends SubmitOnceDetail {
-  response?: Response;
+  /** Another copy each time it is read. */
+  readonly response?: Response;
   /** In place of response, if the request was an XMLHttpRequest or one of htmx. */
   xhr?: XMLHttpRequest;
   /** It is the answer of an earlier request with the same token. */
@@ -140,7 +146,9 @@ export interface RetryDetail extends SubmitOnceDetail {
   attempt: number;
   /** Milliseconds until the next. */
   delay: number;
-  response: Response | null;
+  /** Of the answer; 0 if there was none. */
+  status: number;
+  /** The network error, or null. */
   error: unknown;
 }
 
@@ -155,14 +163,14 @@ export interface StaleDetail extends SubmitOnceDetail {
    * "invalid-token": of a session that is over, in which it may have been used.
    */
   reason: string;
-  response?: Response;
+  readonly response?: Response;
   xhr?: XMLHttpRequest;
 }
 
 /** No token could be had, or trying again has come to its end. */
 export interface ErrorDetail extends SubmitOnceDetail {
   error?: unknown;
-  response?: Response;
+  readonly response?: Response;
 }
 
 /** Events on the form element, or on the document if there is none. They bubble. */

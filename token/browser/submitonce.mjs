@@ -22,7 +22,7 @@ function configure(options) {
     settings[name] = value;
   }
 }
-const script = typeof document === "object" && [...document.scripts].find((s) => s.src && s.src === scriptURL);
+const script = typeof document === "object" ? [...document.scripts].find((s) => s.src && s.src === scriptURL) : null;
 if (script?.dataset.endpoint) settings.endpoint = script.dataset.endpoint;
 if (script?.dataset.status) settings.status = script.dataset.status;
 function endpointsOf(element) {
@@ -59,6 +59,10 @@ function digestOfForm(element, submitter, data = formData(element, submitter), p
 }
 function methodOf(element, submitter) {
   return (submitter?.getAttribute("formmethod") || element.getAttribute("method") || "get").toLowerCase();
+}
+function formAround(element) {
+  if (element instanceof HTMLFormElement) return element; // a field may be named "form"
+  return element?.form ?? element?.closest?.("form") ?? null;
 }
 let ownReading = false;
 function formData(element, submitter) {
@@ -204,15 +208,17 @@ async function drawToken(element, name, instance) {
     const response = await ask(url).catch((error) => ({ error }));
     if (response.ok) {
       const { token, expires_at: expires } = await response.json();
+      if (typeof token !== "string") throw new TypeError(`submitOnce: no token from ${url.pathname}`);
       const now = Date.parse(response.headers.get("Date")) || Date.now();
       const lifetime = Date.parse(expires) - now - 5_000; // two clocks of seconds, and the way
       return { token, check: Date.now() + (lifetime > 0 ? lifetime : 0) };
     }
     const worthIt = response.error || verdictOn(response.status, null) === RETRY || response.status === 500;
-    if (!worthIt || n >= settings.tries) {
+    const delay = backOff(n, retryAfter(response.headers?.get("Retry-After")));
+    if (!worthIt || n >= settings.tries || delay > settings.patience) {
       throw response.error ?? new Error(`submitOnce: the token endpoint ${url.pathname} answered ${response.status}`);
     }
-    await pause(backOff(n, retryAfter(response.headers?.get("Retry-After"))));
+    await pause(delay);
   }
 }
 async function howStands(element, token) {
@@ -235,6 +241,7 @@ function ask(url, headers = {}) {
     headers: { Accept: "application/json, application/problem+json", ...headers },
     credentials: settings.credentials,
     cache: "no-store",
+    signal: AbortSignal.timeout(15_000), // these answers cost the server next to nothing
   });
 }
 const OURS = `${ATTRIBUTE}-field`;
@@ -450,9 +457,8 @@ class Submission {
   }
   tell(type, detail, cancelable = false) {
     const target = this.element?.isConnected ? this.element : document;
-    return target.dispatchEvent(
-      new CustomEvent(`submitonce:${type}`, { bubbles: true, cancelable, detail: { name: this.name, ...detail } }),
-    );
+    detail.name = this.name;
+    return target.dispatchEvent(new CustomEvent(`submitonce:${type}`, { bubbles: true, cancelable, detail }));
   }
 }
 async function send(submission, input, init = {}) {
@@ -514,7 +520,7 @@ async function persist(submission, call, flight) {
           flight.wasFresh = false;
           const delay = backOff(n, retryAfter(response?.headers.get("Retry-After")));
           if (n >= settings.tries || Date.now() + delay > end) break;
-          submission.tell("retry", { attempt: n, delay, response, error: failure });
+          submission.tell("retry", { attempt: n, delay, status: response?.status ?? 0, error: failure });
           await orAborted(pause(delay), call.signal);
           continue;
         }
@@ -533,12 +539,15 @@ function conclude(submission, flight, verdict, response, problem) {
   submission.end(flight, verdict);
   if (verdict === DONE) {
     const replayed = problem !== null || response.headers.get("Idempotent-Replayed") === "true";
-    submission.tell("success", { response, replayed });
+    submission.tell("success", withResponse({ replayed }, response));
   } else if (verdict === STALE) {
-    submission.tell("stale", { reason: codeOf(problem), response });
+    submission.tell("stale", withResponse({ reason: codeOf(problem) }, response));
   } else if (verdict === RETRY) {
-    submission.tell("error", { response });
+    submission.tell("error", withResponse({}, response));
   }
+}
+function withResponse(detail, response) {
+  return Object.defineProperty(detail, "response", { enumerable: true, get: () => response.clone() });
 }
 async function callOf(input, init) {
   const given = input instanceof Request ? input : null;
@@ -646,6 +655,7 @@ function attach(submission, element) {
   const { record } = submission;
   if (record && record.arrival !== arrival.id && !submission.flight) submission.record = null; // the visitor came anew
   else if (record) fill(element, record.token);
+  submission.showBusy();
   submission.enqueue(() => submission.ready()).catch(() => {});
 }
 function scan() {
@@ -717,7 +727,7 @@ function onFormData(event) {
   else submission.read = digest; // by form.submit(), if the page is left now
 }
 function onTouch(event) {
-  const element = event.target.form ?? event.target.closest?.("form");
+  const element = formAround(event.target);
   if (event.isTrusted || event.type === "reset") byElement.get(element)?.touch();
 }
 function onHide() {
@@ -761,13 +771,12 @@ function watch() {
   else setTimeout(scan); // after the module that imports this has called configure
 }
 const safe = (method) => ["get", "head"].includes(String(method).toLowerCase());
-const formOf = (elt) => elt?.form ?? elt?.closest?.("form");
 const submitterOf = ({ elt, triggeringEvent: event }) => (elt.matches(FORMS) ? (event?.submitter ?? null) : elt);
 const htmxDigest = (form, detail) => digestOfForm(form, submitterOf(detail), undefined, detail.elt === form ? "" : detail.path);
 const flights = new WeakMap(); // an htmx request's configuration: its flight
 function onConfirm(event) {
   const { detail } = event;
-  const form = formOf(detail.elt);
+  const form = formAround(detail.elt);
   const submission = submissionOf(form);
   if (!submission || safe(detail.verb)) return;
   if (submission.passes(htmxDigest(form, detail), "form")) return;
@@ -778,7 +787,7 @@ function onConfirm(event) {
     .catch(() => {}); // the page has been told
 }
 function onConfigRequest({ detail }) {
-  const form = formOf(detail.elt);
+  const form = formAround(detail.elt);
   const submission = submissionOf(form);
   if (!submission?.record || safe(detail.verb)) return;
   detail.headers[HEADER] = submission.record.token;
@@ -814,7 +823,8 @@ function onTurboEnd({ target, detail }) {
   const verdict = response ? verdictOn(response.status, null, response.redirected) : UNKNOWN;
   submission.end(flight, verdict);
   if (verdict === DONE) {
-    submission.tell("success", { response, replayed: response.headers.get("Idempotent-Replayed") === "true" });
+    const replayed = response.headers.get("Idempotent-Replayed") === "true";
+    submission.tell("success", withResponse({ replayed }, response));
   }
 }
 function watchLibraries() {

@@ -66,15 +66,17 @@ export async function drawToken(element, name, instance) {
     const response = await ask(url).catch((error) => ({ error }));
     if (response.ok) {
       const { token, expires_at: expires } = await response.json();
+      if (typeof token !== "string") throw new TypeError(`submitOnce: no token from ${url.pathname}`);
       const now = Date.parse(response.headers.get("Date")) || Date.now();
       const lifetime = Date.parse(expires) - now - 5_000; // two clocks of seconds, and the way
       return { token, check: Date.now() + (lifetime > 0 ? lifetime : 0) };
     }
     const worthIt = response.error || verdictOn(response.status, null) === RETRY || response.status === 500;
-    if (!worthIt || n >= settings.tries) {
+    const delay = backOff(n, retryAfter(response.headers?.get("Retry-After")));
+    if (!worthIt || n >= settings.tries || delay > settings.patience) {
       throw response.error ?? new Error(`submitOnce: the token endpoint ${url.pathname} answered ${response.status}`);
     }
-    await pause(backOff(n, retryAfter(response.headers?.get("Retry-After"))));
+    await pause(delay);
   }
 }
 
@@ -102,5 +104,6 @@ function ask(url, headers = {}) {
     headers: { Accept: "application/json, application/problem+json", ...headers },
     credentials: settings.credentials,
     cache: "no-store",
+    signal: AbortSignal.timeout(15_000), // these answers cost the server next to nothing
   });
 }

@@ -41,6 +41,12 @@ export function methodOf(element, submitter) {
   return (submitter?.getAttribute("formmethod") || element.getAttribute("method") || "get").toLowerCase();
 }
 
+// formAround returns the form that an element is or belongs to.
+export function formAround(element) {
+  if (element instanceof HTMLFormElement) return element; // a field may be named "form"
+  return element?.form ?? element?.closest?.("form") ?? null;
+}
+
 // ownReading is true while this script reads a form, which makes the browser
 // dispatch "formdata" as if the form were being sent.
 export let ownReading = false;

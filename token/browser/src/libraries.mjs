@@ -1,8 +1,8 @@
 import { FORMS, HEADER } from "./settings.mjs";
 import { arrive } from "./memory.mjs";
-import { digestOfForm } from "./content.mjs";
+import { digestOfForm, formAround } from "./content.mjs";
 import { DONE, STALE, UNCLAIMED, UNKNOWN, verdictOn } from "./answers.mjs";
-import { concludeXHR } from "./sending.mjs";
+import { concludeXHR, withResponse } from "./sending.mjs";
 import { submissionOf } from "./page.mjs";
 
 // htmx and Turbo send forms by script and say so in events. None of this costs
@@ -11,7 +11,6 @@ import { submissionOf } from "./page.mjs";
 const safe = (method) => ["get", "head"].includes(String(method).toLowerCase());
 
 // htmx: a request of an element in the form is one of the form.
-const formOf = (elt) => elt?.form ?? elt?.closest?.("form");
 const submitterOf = ({ elt, triggeringEvent: event }) => (elt.matches(FORMS) ? (event?.submitter ?? null) : elt);
 const htmxDigest = (form, detail) => digestOfForm(form, submitterOf(detail), undefined, detail.elt === form ? "" : detail.path);
 const flights = new WeakMap(); // an htmx request's configuration: its flight
@@ -19,7 +18,7 @@ const flights = new WeakMap(); // an htmx request's configuration: its flight
 // htmx:confirm comes before each request and can hold it up.
 function onConfirm(event) {
   const { detail } = event;
-  const form = formOf(detail.elt);
+  const form = formAround(detail.elt);
   const submission = submissionOf(form);
   if (!submission || safe(detail.verb)) return;
   if (submission.passes(htmxDigest(form, detail), "form")) return;
@@ -31,7 +30,7 @@ function onConfirm(event) {
 }
 
 function onConfigRequest({ detail }) {
-  const form = formOf(detail.elt);
+  const form = formAround(detail.elt);
   const submission = submissionOf(form);
   if (!submission?.record || safe(detail.verb)) return;
   detail.headers[HEADER] = submission.record.token;
@@ -74,7 +73,8 @@ function onTurboEnd({ target, detail }) {
   const verdict = response ? verdictOn(response.status, null, response.redirected) : UNKNOWN;
   submission.end(flight, verdict);
   if (verdict === DONE) {
-    submission.tell("success", { response, replayed: response.headers.get("Idempotent-Replayed") === "true" });
+    const replayed = response.headers.get("Idempotent-Replayed") === "true";
+    submission.tell("success", withResponse({ replayed }, response));
   }
 }
 

@@ -1,6 +1,6 @@
 import { ATTRIBUTE, FIELD, FORMS, pause } from "./settings.mjs";
 import { arrival, arrive, listen, stopListening } from "./memory.mjs";
-import { digestOfForm, methodOf, ownReading } from "./content.mjs";
+import { digestOfForm, formAround, methodOf, ownReading } from "./content.mjs";
 import { fill, serverToken } from "./field.mjs";
 import { FRESH, Submission } from "./submission.mjs";
 
@@ -51,6 +51,7 @@ function attach(submission, element) {
   const { record } = submission;
   if (record && record.arrival !== arrival.id && !submission.flight) submission.record = null; // the visitor came anew
   else if (record) fill(element, record.token);
+  submission.showBusy();
   submission.enqueue(() => submission.ready()).catch(() => {});
 }
 
@@ -143,7 +144,7 @@ function onFormData(event) {
 
 // onTouch: the visitor changes something in a form.
 function onTouch(event) {
-  const element = event.target.form ?? event.target.closest?.("form");
+  const element = formAround(event.target);
   if (event.isTrusted || event.type === "reset") byElement.get(element)?.touch();
 }
 

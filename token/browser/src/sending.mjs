@@ -67,7 +67,7 @@ async function persist(submission, call, flight) {
           flight.wasFresh = false;
           const delay = backOff(n, retryAfter(response?.headers.get("Retry-After")));
           if (n >= settings.tries || Date.now() + delay > end) break;
-          submission.tell("retry", { attempt: n, delay, response, error: failure });
+          submission.tell("retry", { attempt: n, delay, status: response?.status ?? 0, error: failure });
           await orAborted(pause(delay), call.signal);
           continue;
         }
@@ -88,12 +88,18 @@ function conclude(submission, flight, verdict, response, problem) {
   submission.end(flight, verdict);
   if (verdict === DONE) {
     const replayed = problem !== null || response.headers.get("Idempotent-Replayed") === "true";
-    submission.tell("success", { response, replayed });
+    submission.tell("success", withResponse({ replayed }, response));
   } else if (verdict === STALE) {
-    submission.tell("stale", { reason: codeOf(problem), response });
+    submission.tell("stale", withResponse({ reason: codeOf(problem) }, response));
   } else if (verdict === RETRY) {
-    submission.tell("error", { response });
+    submission.tell("error", withResponse({}, response));
   }
+}
+
+// withResponse lets listeners read a response that others read, too: each time
+// that it is asked for, it is another copy.
+export function withResponse(detail, response) {
+  return Object.defineProperty(detail, "response", { enumerable: true, get: () => response.clone() });
 }
 
 // callOf reads what fetch was called with into something that can be sent more

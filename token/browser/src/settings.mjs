@@ -27,7 +27,7 @@ export function configure(options) {
 }
 
 // The script element may say data-endpoint and data-status.
-const script = typeof document === "object" && [...document.scripts].find((s) => s.src && s.src === scriptURL);
+const script = typeof document === "object" ? [...document.scripts].find((s) => s.src && s.src === scriptURL) : null;
 if (script?.dataset.endpoint) settings.endpoint = script.dataset.endpoint;
 if (script?.dataset.status) settings.status = script.dataset.status;
 

@@ -260,8 +260,7 @@ export class Submission {
   // has prevented what would follow.
   tell(type, detail, cancelable = false) {
     const target = this.element?.isConnected ? this.element : document;
-    return target.dispatchEvent(
-      new CustomEvent(`submitonce:${type}`, { bubbles: true, cancelable, detail: { name: this.name, ...detail } }),
-    );
+    detail.name = this.name;
+    return target.dispatchEvent(new CustomEvent(`submitonce:${type}`, { bubbles: true, cancelable, detail }));
   }
 }
