@@ -9,6 +9,10 @@
 //
 // The store is bounded and never drops a record before its time: when it is
 // full, it refuses new claims with [replay.ErrStoreFull], which a guard answers
-// with 503. Expired records are reclaimed without traffic, a part of the store at
-// a time.
+// with 503. Claims that stand are sealed all the same, and duplicates get their
+// replays. Expired records are reclaimed soon after their end, with or without
+// traffic, a few at a time.
+//
+// The file to read first is memstore.go; shard.go has the records, expiry.go
+// their ends.
 package memstore

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -9,69 +8,55 @@ import (
 	"github.com/submitonce/submitonce/replay"
 )
 
-type hold struct {
-	s     *Store
-	sh    *shard
-	key   string
-	owner replay.Owner
-}
-
-// mine returns the entry if it is still this hold's. The caller holds mu.
-func (h *hold) mine() *entry {
-	if e := h.sh.m[h.key]; e != nil && e.owner == h.owner {
-		return e
-	}
-	return nil
-}
-
 // Extend implements [replay.Hold].
-func (h *hold) Extend(ctx context.Context, lease time.Duration) error {
-	if err := h.s.check(ctx); err != nil {
+func (e *entry) Extend(ctx context.Context, lease time.Duration) error {
+	sh := e.shard
+	if err := sh.lock(ctx); err != nil {
 		return fmt.Errorf("memstore: extend: %w", err)
 	}
-	now := h.s.now()
-	h.sh.mu.Lock()
-	defer h.sh.mu.Unlock()
-	e := h.mine()
-	if e == nil || e.done {
+	defer sh.mu.Unlock()
+	if e.place == out || e.done {
 		return fmt.Errorf("memstore: extend: %w", replay.ErrLeaseLost)
 	}
-	e.end = max(e.end, now+lease)
+	e.end = max(e.end, sh.store.now()+lease)
+	sh.claims.fix(e)
 	return nil
 }
 
 // Seal implements [replay.Hold].
-func (h *hold) Seal(ctx context.Context, response []byte, retention time.Duration) error {
-	if err := h.s.check(ctx); err != nil {
+func (e *entry) Seal(ctx context.Context, response []byte, retention time.Duration) error {
+	sh := e.shard
+	kept := string(response) // copied outside of the lock
+	if err := sh.lock(ctx); err != nil {
 		return fmt.Errorf("memstore: seal: %w", err)
 	}
-	kept := bytes.Clone(response)
-	now := h.s.now()
-	h.sh.mu.Lock()
-	defer h.sh.mu.Unlock()
-	e := h.mine()
-	if e == nil {
+	defer sh.mu.Unlock()
+	switch {
+	case e.done: // a repetition
+		return nil
+	case e.place == out:
 		return fmt.Errorf("memstore: seal: %w", replay.ErrLeaseLost)
 	}
-	if e.done {
-		return nil
-	}
+	now := sh.store.now()
+	sh.claims.remove(e)
 	e.done, e.response, e.end = true, kept, now+retention
-	h.sh.bytes.Add(int64(len(kept)))
-	h.sh.wake(h.key)
+	sh.seals.push(e)
+	sh.count.add(&sh.store.bounds, 0, int64(len(kept)))
+	sh.wake(e.key)
+	sh.wakeUp(now, sweepPause)
 	return nil
 }
 
 // Release implements [replay.Hold].
-func (h *hold) Release(ctx context.Context) error {
-	if err := h.s.check(ctx); err != nil {
+func (e *entry) Release(ctx context.Context) error {
+	sh := e.shard
+	if err := sh.lock(ctx); err != nil {
 		return fmt.Errorf("memstore: release: %w", err)
 	}
-	h.sh.mu.Lock()
-	defer h.sh.mu.Unlock()
-	if e := h.mine(); e != nil && !e.done {
-		h.sh.remove(h.key, e)
-		h.sh.wake(h.key)
+	defer sh.mu.Unlock()
+	if e.place != out && !e.done {
+		sh.remove(e)
+		sh.wake(e.key)
 	}
 	return nil
 }
