@@ -34,16 +34,16 @@ func readForm(w http.ResponseWriter, r *http.Request) (form, *problem) {
 		media = ""
 	}
 	var f form
-	switch {
-	case media == "application/json":
+	switch media {
+	case "application/json":
 		f, err = readJSON(r.Body)
-	case media == "application/x-www-form-urlencoded":
+	case "application/x-www-form-urlencoded":
 		err = r.ParseForm()
 		f = form{Item: r.PostForm.Get("item"), Quantity: r.PostForm.Get("quantity")}
-	case media == "multipart/form-data":
+	case "multipart/form-data":
 		err = r.ParseMultipartForm(1 << 20)
 		if r.MultipartForm != nil {
-			defer r.MultipartForm.RemoveAll()
+			defer func() { _ = r.MultipartForm.RemoveAll() }() // the system empties its temporary folder, too
 		}
 		f = form{Item: r.PostForm.Get("item"), Quantity: r.PostForm.Get("quantity")}
 	default:
