@@ -112,10 +112,10 @@ func connectionCases() []testCase {
 					return errors.New("the framework's writer is no Hijacker")
 				}
 				if _, _, err := h.Hijack(); !errors.Is(err, http.ErrNotSupported) {
-					return fmt.Errorf("Hijack = %w, want ErrNotSupported", err)
+					return fmt.Errorf("hijacked with %w, want ErrNotSupported", err)
 				}
 				if _, _, err := http.NewResponseController(x.Writer()).Hijack(); !errors.Is(err, http.ErrNotSupported) {
-					return fmt.Errorf("ResponseController.Hijack = %w, want ErrNotSupported", err)
+					return fmt.Errorf("hijacked by ResponseController with %w, want ErrNotSupported", err)
 				}
 				replay.Seal(x.Request().Context())
 				return x.JSON(400, map[string]string{"error": "no upgrade here"})

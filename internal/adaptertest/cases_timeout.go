@@ -38,9 +38,11 @@ func timeoutCases() []testCase {
 			var slow sync.WaitGroup
 			s.orders(func(x Exchange) error {
 				first := s.runs.Load() == 1
+				if first {
+					slow.Add(1)
+				}
 				http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if first {
-						slow.Add(1)
 						defer slow.Done()
 						<-r.Context().Done()
 						_, _ = io.Copy(io.Discard, r.Body) // it still reads when the answer has been given

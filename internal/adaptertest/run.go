@@ -20,7 +20,7 @@ type Stores struct {
 // Run runs every case over the framework and the stores.
 func Run(t *testing.T, f Framework, s Stores) {
 	for _, c := range slices.Concat(
-		answerCases(), headerCases(), inFlightCases(), keyCases(), idempotencyKeyCases(), bodyCases(),
+		answerCases(), headerCases(), inFlightCases(), leaseCases(), keyCases(), idempotencyKeyCases(), bodyCases(),
 		parsingCases(), connectionCases(), timeoutCases(), encodingCases(), panicCases(), storeCases(), mountCases(), ginCases(), echoCases(),
 	) {
 		if c.only != "" && c.only != f.Name || c.leases && s.Lends {
