@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
 	"strings"
@@ -203,6 +204,30 @@ func connectionCases() []testCase {
 			if a := <-res; a.err != nil || a.status != 201 {
 				s.Errorf("client gets %d (%v), want 201", a.status, a.err)
 			}
+		}},
+		{name: "HTTP/2 makes no difference", run: func(s *site) {
+			app := App{Guards: []*replay.Guard{s.guard(replay.Config{})}, Routes: s.route(func(x Exchange) error {
+				w := x.Writer()
+				w.Header().Set("Trailer", "X-Sum")
+				w.Header().Set("X-Protocol", x.Request().Proto)
+				_, _ = io.WriteString(w, "ordered")
+				w.(http.Flusher).Flush()
+				w.Header().Set("X-Sum", "abc")
+				return nil
+			})}
+			server := httptest.NewUnstartedServer(s.framework.Build(app))
+			server.EnableHTTP2 = true
+			server.StartTLS()
+			s.Cleanup(server.Close)
+			s.url, s.client = server.URL, server.Client()
+			r := request{token: s.token(), stream: strings.NewReader("a body without length")}
+			first := s.send(r)
+			if first.header.Get("X-Protocol") != "HTTP/2.0" || first.trailer.Get("X-Sum") != "abc" {
+				s.Errorf("answer is by %s with trailers %v, want HTTP/2.0 with X-Sum", first.header.Get("X-Protocol"), first.trailer)
+			}
+			r.stream = strings.NewReader("a body without length")
+			s.replays(first, s.send(r))
+			s.ran(1)
 		}},
 		{name: "R115 client that sends again by itself", run: func(s *site) {
 			g := newGate(s)

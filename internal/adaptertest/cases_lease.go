@@ -36,6 +36,28 @@ func leaseCases() []testCase {
 			s.replays(first.answer, again.answer)
 			s.ran(1)
 		}},
+		{name: "R009 Retry-After tells the rest of a dead owner's lease", leases: true, run: func(s *site) {
+			s.store.extend = func() error { return errors.New("dead") }
+			g := newGate(s)
+			app := App{Routes: s.route(func(x Exchange) error {
+				g.hold()
+				return x.Text(201, "ordered")
+			})}
+			c := replay.Config{Lease: 3 * time.Second, Wait: -1}
+			s.open(app, c)
+			r := request{token: s.token(), body: "x"}
+			owner := s.sent(r)
+			<-g.entered
+			s.open(app, c)
+			a := s.send(r)
+			s.problem(a, 409, "in-progress")
+			if n, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || n < 1 || n > 3 {
+				s.Errorf("Retry-After = %q, want 1 to 3", a.header.Get("Retry-After"))
+			}
+			close(g.open)
+			<-owner
+			s.ran(1)
+		}},
 		{name: "C02 C09 R011 late owner gets the outcome that stands", leases: true, run: func(s *site) {
 			s.store.extend = func() error { return errors.New("no heartbeat today") }
 			g := newGate(s)
