@@ -1,23 +1,25 @@
 package memstore
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "sync/atomic"
 
-// bounds are what the store may hold, and about what it holds. The counts are
-// written now and then only, so that shards do not fight over a cache line at
-// each claim: what a shard has not told yet is less than a step.
+// bounds are what the store may hold, and about what it holds. Shards tell it
+// only when they have a step more to tell, or less, so that they do not fight
+// over a cache line at each claim.
 type bounds struct {
 	entries, bytes bound
-	_              [64]byte // keeps the counts off what is only read
+	_              [64]byte
 }
 
 type bound struct {
-	limit int64 // what the shards may tell before they could hold more than the bound
+	limit int64 // of what is told, such that the rest has room below the bound
 	step  int64
-	_     [64]byte
+	_     [64]byte // keeps what changes off what is only read
 	told  atomic.Int64
+}
+
+// A tally is what one shard has to tell.
+type tally struct {
+	entries, bytes int64
 }
 
 func (b *bounds) init(entries, bytes int64) {
@@ -30,40 +32,38 @@ func (b *bound) init(most int64) {
 	b.limit = most - shardCount*b.step
 }
 
-// passed reports whether there is no room for one more. mine is what the shard
-// that asks has not told yet.
-func (b *bound) passed(mine int64) bool { return b.told.Load()+mine >= b.limit }
-
-// A tally is what one shard holds more, or less, than it has told.
-type tally struct {
-	entries, bytes int64
+func (b *bounds) add(t *tally, entries, bytes int64) {
+	t.entries = b.entries.tell(t.entries + entries)
+	t.bytes = b.bytes.tell(t.bytes + bytes)
 }
 
-func (t *tally) add(b *bounds, entries, bytes int64) {
-	t.entries += entries
-	t.bytes += bytes
-	t.entries = b.entries.tell(t.entries, b.entries.step)
-	t.bytes = b.bytes.tell(t.bytes, b.bytes.step)
-}
-
-// tell tells n if it is more than step, and returns what is left to tell.
-func (b *bound) tell(n, step int64) int64 {
-	if n > step || n < -step {
+// tell returns what is left to tell.
+func (b *bound) tell(n int64) int64 {
+	if n > b.step || n < -b.step {
 		b.told.Add(n)
 		return 0
 	}
 	return n
 }
 
-// room reports whether the shard may have one more entry, after it has removed
-// what has expired, if need be. mu is held.
-func (sh *shard) room(now time.Duration) bool {
-	b, t := &sh.store.bounds, &sh.count
-	if !b.entries.passed(t.entries) && !b.bytes.passed(t.bytes) {
-		return true
+// passed reports whether there is no room for one more entry of the shard that
+// has t to tell.
+func (b *bounds) passed(t *tally) bool {
+	return b.entries.told.Load()+t.entries >= b.entries.limit || b.bytes.told.Load()+t.bytes >= b.bytes.limit
+}
+
+// makeRoom removes records that have expired from all shards until there is
+// room, or a batch from each. No lock is held.
+func (s *Store) makeRoom() {
+	now := s.now()
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		sh.sweep(now, sweepBatch)
+		full := s.bounds.passed(&sh.count)
+		sh.mu.Unlock()
+		if !full {
+			return
+		}
 	}
-	sh.sweep(now, sweepBatch)
-	t.entries = b.entries.tell(t.entries, 0)
-	t.bytes = b.bytes.tell(t.bytes, 0)
-	return !b.entries.passed(0) && !b.bytes.passed(0)
 }

@@ -30,22 +30,25 @@ func (e *entry) due() time.Duration {
 	return e.end + keepAbandoned
 }
 
-// wakeUp sets the timer for the entry that is due first, but not before pause
-// has passed. mu is held.
-func (sh *shard) wakeUp(now, pause time.Duration) {
+// wakeUp sets the timer for the entry that is due first. mu is held.
+func (sh *shard) wakeUp(now time.Duration) {
 	due := min(sh.claims.first(), sh.seals.first())
 	if due == never {
 		return // the timer may go off once more
 	}
-	at := max(due, now+pause)
-	if sh.alarm <= at+sh.late {
+	sh.wakeUpAt(now, max(due, now+sweepPause)+sh.late)
+}
+
+// wakeUpAt sets the timer, unless it goes off before at. mu is held.
+func (sh *shard) wakeUpAt(now, at time.Duration) {
+	if sh.alarm <= at {
 		return
 	}
-	sh.alarm = at + sh.late
+	sh.alarm = at
 	if sh.timer == nil {
 		sh.store.ticks.Add(1)
-		sh.timer = time.AfterFunc(sh.alarm-now, sh.tick)
-	} else if !sh.timer.Reset(sh.alarm - now) { // it was not set, or is at work
+		sh.timer = time.AfterFunc(at-now, sh.tick)
+	} else if !sh.timer.Reset(at - now) { // it was not set, or is at work
 		sh.store.ticks.Add(1)
 	}
 }
@@ -61,9 +64,9 @@ func (sh *shard) tick() {
 	now := sh.store.now()
 	sh.alarm = never
 	if sh.sweep(now, sweepBatch) == sweepBatch {
-		sh.wakeUp(now, batchPause)
+		sh.wakeUpAt(now, now+batchPause)
 	} else {
-		sh.wakeUp(now, sweepPause)
+		sh.wakeUp(now)
 	}
 }
 

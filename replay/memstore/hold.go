@@ -41,9 +41,9 @@ func (e *entry) Seal(ctx context.Context, response []byte, retention time.Durati
 	sh.claims.remove(e)
 	e.done, e.response, e.end = true, kept, now+retention
 	sh.seals.push(e)
-	sh.count.add(&sh.store.bounds, 0, int64(len(kept)))
+	sh.grow(0, int64(len(kept)))
 	sh.wake(e.key)
-	sh.wakeUp(now, sweepPause)
+	sh.wakeUp(now)
 	return nil
 }
 

@@ -30,8 +30,9 @@ const (
 
 // A Config says how much a [Store] may hold. Its zero value is right for most.
 // The shards of a store count each for itself and tell the others now and then,
-// so a store may refuse claims from 97 % of a bound on, and never admits more
-// than the bound.
+// so a store may refuse claims from 96 % of a bound on; one of less than 4,096
+// entries, or bytes, counts exactly. Claims that are made in the same instant may
+// pass a bound by as many as there are processors.
 type Config struct {
 	// MaxEntries is how many records the store holds at the most. The default is
 	// 1,048,576.
@@ -93,19 +94,35 @@ func (s *Store) now() time.Duration { return time.Since(s.started) }
 // Claim implements [replay.Store].
 func (s *Store) Claim(ctx context.Context, c replay.Claim) (replay.Record, replay.Hold, error) {
 	sh := s.shard(c.Key)
-	if err := sh.lock(ctx); err != nil {
+	rec, hold, err := sh.claim(ctx, c)
+	if errors.Is(err, replay.ErrStoreFull) {
+		s.makeRoom()
+		rec, hold, err = sh.claim(ctx, c)
+	}
+	if err != nil {
 		return replay.Record{}, nil, fmt.Errorf("memstore: claim: %w", err)
 	}
+	if hold == nil {
+		return rec, nil, nil // not a nil *entry
+	}
+	return rec, hold, nil
+}
+
+// claim is Claim for a key of this shard.
+func (sh *shard) claim(ctx context.Context, c replay.Claim) (replay.Record, *entry, error) {
+	if err := sh.lock(ctx); err != nil {
+		return replay.Record{}, nil, err
+	}
 	defer sh.mu.Unlock()
-	now := s.now()
+	now := sh.store.now()
 	e := sh.entries[c.Key]
 	switch {
 	case e == nil || e.done && e.end <= now:
 		if e != nil {
 			sh.remove(e)
 		}
-		if !sh.room(now) {
-			return replay.Record{}, nil, fmt.Errorf("memstore: claim: %w", replay.ErrStoreFull)
+		if sh.store.bounds.passed(&sh.count) {
+			return replay.Record{}, nil, replay.ErrStoreFull
 		}
 		e = &entry{shard: sh, key: c.Key, owner: c.Owner, attempt: 1, end: now + c.Lease}
 		sh.add(e)
@@ -121,7 +138,7 @@ func (s *Store) Claim(ctx context.Context, c replay.Claim) (replay.Record, repla
 	default:
 		return e.record(now), nil, nil
 	}
-	sh.wakeUp(now, sweepPause)
+	sh.wakeUp(now)
 	return e.record(now), e, nil
 }
 
@@ -137,6 +154,20 @@ func (s *Store) Look(ctx context.Context, key string) (replay.Record, error) {
 		return e.record(now), nil
 	}
 	return replay.Record{}, nil
+}
+
+// Size returns how many records the store holds and for how many bytes they
+// count towards [Config.MaxBytes]. Those that have expired but are not removed
+// yet are among them.
+func (s *Store) Size() (records int, bytes int64) {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		records += len(sh.entries)
+		bytes += sh.bytes
+		sh.mu.Unlock()
+	}
+	return records, bytes
 }
 
 // Close drops all records, ends the store's timers, waits for those that are at
