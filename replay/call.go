@@ -44,18 +44,19 @@ func (c *call) run(ctx *runContext) result {
 		c.cap.body = (*c.buffer)[:0]
 		c.cap.init(c.w, c.g.c.ResponseLimit, c.g.engine.log)
 	}
+	r := c.r.WithContext(ctx)
+	r.Body = &c.body
 	returned := false
 	defer func() {
 		if !returned {
 			c.cap.discard() // a panic: what it wrote is no answer
+			c.handBack(r)
 		}
 	}()
 	if c.g.c.KeepClientCancel {
 		stop := context.AfterFunc(c.r.Context(), func() { ctx.end(context.Cause(c.r.Context())) })
 		defer stop()
 	}
-	r := c.r.WithContext(ctx)
-	r.Body = &c.body
 	c.next.ServeHTTP(&c.cap, r)
 	c.body.leave()
 	c.cap.finish()
