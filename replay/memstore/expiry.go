@@ -16,7 +16,7 @@ const (
 
 	// sweepBatch is how many records are removed under one lock, and batchPause
 	// what the others have between two batches.
-	sweepBatch = 256
+	sweepBatch = 128
 	batchPause = time.Millisecond
 
 	never = time.Duration(math.MaxInt64)

@@ -184,7 +184,7 @@ func (s *shelf) Look(ctx context.Context, key string) (replay.Record, error) {
 		return replay.Record{}, nil
 	case e == nil:
 		return replay.Record{}, nil
-	case e.end <= now && !(s.lends && !e.done) && !s.is("look finds the expired"):
+	case e.end <= now && (e.done || !s.lends) && !s.is("look finds the expired"):
 		return replay.Record{}, nil
 	case s.is("look extends") && e.done:
 		e.end = now + time.Hour
