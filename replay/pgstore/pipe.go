@@ -78,7 +78,7 @@ func (t *table) send(ctx context.Context, conn *pgx.Conn, calls ...call) (failed
 		return sendText(ctx, conn, calls)
 	}
 	named := t.mode == pgx.QueryExecModeCacheStatement && !t.unnamed.Load()
-	var descriptions [4]*pgconn.StatementDescription
+	var descriptions [6]*pgconn.StatementDescription
 	if named {
 		for i, c := range calls {
 			if descriptions[i], err = conn.Prepare(ctx, c.name, c.text); err != nil {

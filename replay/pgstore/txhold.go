@@ -152,6 +152,7 @@ func isRefusal(err *pgconn.PgError) bool {
 
 func (h *txHold) sealed() {
 	h.state = txSealed
+	h.forget()
 	h.store.watches.tell(h.key)
 }
 
@@ -161,8 +162,29 @@ func (h *txHold) undone(cause error) error {
 
 func (h *txHold) ended(why error) error {
 	h.state, h.why = txEnded, why
+	h.forget()
 	h.store.watches.tell(h.key)
 	return why
+}
+
+// forget takes the hold off the list of those that are open.
+func (h *txHold) forget() {
+	h.store.mu.Lock()
+	defer h.store.mu.Unlock()
+	delete(h.store.open, h)
+}
+
+// cut rolls back by closing the connection, whatever the handler is at.
+func (h *txHold) cut() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state != txOpen {
+		return
+	}
+	h.tx.end()
+	_ = h.conn.pgx.PgConn().Conn().Close() // safe beside a query, which fails
+	h.conn.drop()
+	_ = h.ended(replay.ErrClosed)
 }
 
 // Release implements [replay.Hold] by ROLLBACK. Where a COMMIT was not answered
@@ -175,6 +197,7 @@ func (h *txHold) Release(ctx context.Context) error {
 	}
 	h.tx.end()
 	h.state, h.why = txEnded, fmt.Errorf("pgstore: seal: %w", replay.ErrLeaseLost)
+	h.forget()
 	s := h.store
 	// What a transaction notifies is lost with it, so this comes after its end.
 	err := h.conn.exec(ctx, fmt.Sprintf("ROLLBACK; SELECT CASE WHEN NOT pg_try_advisory_xact_lock(%d)"+

@@ -1,5 +1,6 @@
 -- Reads the record under key $1, expired or not. It is a statement of its own
--- after the lock, because its snapshot must be younger than the lock.
+-- after the lock, because its snapshot must be younger than the lock. From
+-- repeatable read on it is not, so there it is read in a transaction before.
 SELECT owner, state, attempt,
        expires_at - statement_timestamp() AS remaining,
        response
