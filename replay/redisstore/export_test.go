@@ -1,0 +1,4 @@
+package redisstore
+
+// Wait waits for what New has started.
+func (s *Store) Wait() { s.running.Wait() }
