@@ -20,10 +20,10 @@ func claimOf(key string) replay.Claim {
 }
 
 // fill claims fresh keys until the store is full, and returns keys and holds.
-func fill(t *testing.T, s *memstore.Store) (keys []string, holds []replay.Hold) {
+func fill(t *testing.T, s *memstore.Store, name string) (keys []string, holds []replay.Hold) {
 	t.Helper()
 	for {
-		k := fmt.Sprint("key-", len(keys))
+		k := fmt.Sprint(name, len(keys))
 		_, hold, err := s.Claim(t.Context(), claimOf(k))
 		if errors.Is(err, replay.ErrStoreFull) {
 			return keys, holds
@@ -47,7 +47,7 @@ func TestNewNamesEveryMistake(t *testing.T) {
 func TestASmallStoreHoldsExactlyItsEntries(t *testing.T) {
 	for _, most := range []int{1, 2, 100, 1000} {
 		s := newStore(t, memstore.Config{MaxEntries: most})
-		if keys, _ := fill(t, s); len(keys) != most {
+		if keys, _ := fill(t, s, "key-"); len(keys) != most {
 			t.Errorf("a store for %d entries took %d", most, len(keys))
 		}
 	}
@@ -108,7 +108,7 @@ func TestAFullStoreServesWhatStands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, holds := fill(t, s)
+		keys, holds := fill(t, s, "key-")
 
 		if _, again, err := s.Claim(t.Context(), first); err != nil || again == nil {
 			t.Errorf("a claim repeated by its owner: hold %v, error %v", again, err)
@@ -147,7 +147,7 @@ func TestExpiredRecordsMakeRoomAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, memstore.Config{MaxEntries: 30})
 		for round := range 3 {
-			keys, holds := fill(t, s)
+			keys, holds := fill(t, s, fmt.Sprint("round-", round, "-"))
 			if len(keys) != 30 {
 				t.Fatalf("round %d: the store took %d records, want 30", round, len(keys))
 			}
@@ -163,7 +163,7 @@ func TestExpiredRecordsMakeRoomAtOnce(t *testing.T) {
 
 func TestNothingIsDroppedToMakeRoom(t *testing.T) {
 	s := newStore(t, memstore.Config{MaxEntries: 500})
-	keys, holds := fill(t, s)
+	keys, holds := fill(t, s, "key-")
 	for i, hold := range holds {
 		if i%2 == 0 {
 			if err := hold.Seal(t.Context(), []byte(keys[i]), time.Hour); err != nil {

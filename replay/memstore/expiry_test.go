@@ -20,20 +20,34 @@ func TestRecordsGoAfterTheirEndWithoutTraffic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, memstore.Config{})
 		start := time.Now()
-		var ends []time.Duration
-		for i := range 5000 {
-			_, hold, err := s.Claim(t.Context(), claimOf(fmt.Sprint(i)))
-			if err != nil {
+		// Claims with leases of all lengths, of which some are given up, some are
+		// released, and most are sealed, in no order.
+		claims := make([]replay.Claim, 8000)
+		holds := make([]replay.Hold, len(claims))
+		for i := range claims {
+			claims[i] = claimOf(fmt.Sprint(i))
+			claims[i].Lease = rand.N(2 * time.Hour)
+			var err error
+			if _, holds[i], err = s.Claim(t.Context(), claims[i]); err != nil {
 				t.Fatal(err)
 			}
-			end := time.Minute + time.Minute // a claim that is abandoned
-			if i%5 != 0 {
-				end = rand.N(2 * time.Hour)
-				if err := hold.Seal(t.Context(), []byte("x"), end); err != nil {
+		}
+		var ends []time.Duration
+		for _, i := range rand.Perm(len(claims)) {
+			switch i % 5 {
+			case 0:
+				ends = append(ends, claims[i].Lease+time.Minute)
+			case 1:
+				if err := holds[i].Release(t.Context()); err != nil {
 					t.Fatal(err)
 				}
+			default:
+				retention := rand.N(2 * time.Hour)
+				if err := holds[i].Seal(t.Context(), []byte("x"), retention); err != nil {
+					t.Fatal(err)
+				}
+				ends = append(ends, retention)
 			}
-			ends = append(ends, end)
 		}
 		slices.Sort(ends)
 		for len(ends) > 0 {
@@ -51,6 +65,45 @@ func TestRecordsGoAfterTheirEndWithoutTraffic(t *testing.T) {
 		}
 		if n, bytes := s.Size(); n != 0 || bytes != 0 {
 			t.Errorf("at last, the store holds %d records and %d bytes", n, bytes)
+		}
+	})
+}
+
+func TestClaimsAloneGoAfterTheirEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, memstore.Config{})
+		for i := range 1000 {
+			if _, _, err := s.Claim(t.Context(), claimOf(fmt.Sprint(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute + time.Minute - time.Nanosecond)
+		if n, _ := s.Size(); n != 1000 {
+			t.Errorf("%d of 1000 abandoned claims are kept for a minute", n)
+		}
+		time.Sleep(settled)
+		if n, _ := s.Size(); n != 0 {
+			t.Errorf("%d abandoned claims are kept for more than a minute", n)
+		}
+	})
+}
+
+func TestARepeatedClaimIsKeptForItsNewLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, memstore.Config{})
+		c := claimOf("k")
+		for range 5 {
+			if _, hold, err := s.Claim(t.Context(), c); err != nil || hold == nil {
+				t.Fatalf("claim: hold %v, error %v", hold, err)
+			}
+			time.Sleep(2*time.Minute - time.Nanosecond)
+			if n, _ := s.Size(); n != 1 {
+				t.Fatalf("the store holds %d records, want 1", n)
+			}
+		}
+		rec, hold, err := s.Claim(t.Context(), claimOf("k"))
+		if err != nil || hold == nil || rec.Attempt != 2 {
+			t.Errorf("takeover: %+v, hold %v, error %v, want attempt 2", rec, hold, err)
 		}
 	})
 }

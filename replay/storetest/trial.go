@@ -1,9 +1,10 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -258,7 +259,7 @@ func (t *trial) cancelled() context.Context {
 	return ctx
 }
 
-// brief is rec without most of a long response, for messages.
+// brief is rec as messages show it, without most of a long response.
 func brief(rec replay.Record) any {
 	type record struct {
 		State     replay.State
@@ -272,7 +273,7 @@ func brief(rec replay.Record) any {
 func short(p []byte) string {
 	const most = 40
 	if len(p) > most {
-		return string(bytes.Clone(p[:most])) + "…"
+		return fmt.Sprintf("%q… (%d bytes)", p[:most], len(p))
 	}
-	return string(p)
+	return strconv.Quote(string(p))
 }
