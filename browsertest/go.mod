@@ -2,12 +2,12 @@ module github.com/submitonce/submitonce/browsertest
 
 go 1.26.0
 
-require github.com/submitonce/submitonce v0.0.0
-
 require (
-	github.com/chromedp/cdproto v0.160.1 // indirect
-	github.com/chromedp/chromedp v0.23.1 // indirect
-	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	github.com/chromedp/cdproto v0.160.1
+	github.com/chromedp/chromedp v0.23.1
+	github.com/submitonce/submitonce v0.0.0
 )
+
+require github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 
 replace github.com/submitonce/submitonce => ../

@@ -45,7 +45,7 @@ func TestRefreshOfTheFormKeepsItsToken(t *testing.T) {
 
 func TestRefreshWhileTheSubmitIsUnderWayKeepsItsToken(t *testing.T) {
 	s := plainShop(t)
-	s.gate = make(chan struct{})
+	open := s.holdHandlers()
 	b := s.open("/")
 	b.waitForToken()
 	b.click("#buy")
@@ -54,7 +54,7 @@ func TestRefreshWhileTheSubmitIsUnderWayKeepsItsToken(t *testing.T) {
 	b.waitForToken()
 	b.click("#buy")
 	s.waitForPosts(2)
-	close(s.gate)
+	open()
 	b.waitForOrder(1)
 	s.wantOrders("mug x 1")
 	s.wantOneToken(2)

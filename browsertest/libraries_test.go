@@ -36,7 +36,7 @@ func htmxShop(t *testing.T) *shop {
 <div id="result"></div>`)
 }
 
-// numbers waits until htmx has put an answer into the page.
+// waitForResult waits until htmx has put an answer into the page.
 func (b *tab) waitForResult(number string) {
 	b.t.Helper()
 	b.wait(`document.querySelector("#result").textContent.includes('"order_no":"` + number + `"')`)
@@ -44,16 +44,15 @@ func (b *tab) waitForResult(number string) {
 
 func TestHTMXSendsTheToken(t *testing.T) {
 	s := htmxShop(t)
-	s.gate = make(chan struct{})
-	arrived := make(chan struct{})
-	s.tokens = func(http.ResponseWriter, *http.Request, int) bool { <-arrived; return false }
+	open := s.holdHandlers()
+	arrive := s.holdTokens()
 	b := s.open("/")
 	b.click("#buy")
 	b.wait(`document.querySelector("form").ariaBusy === "true"`)
-	close(arrived)
+	arrive()
 	s.waitForRuns(1)
 	b.click("#buy")
-	close(s.gate)
+	open()
 	b.waitForResult("1")
 	b.wait(`window.events.filter((e) => e.startsWith("success")).length === 2`)
 	s.wantOrders("mug x 1")
@@ -102,11 +101,10 @@ func TestHTMXFormThatIsSwappedGoesOn(t *testing.T) {
 func TestHTMXButtonsInTheFormSendItsToken(t *testing.T) {
 	s := htmxShop(t)
 	s.pages["/"] = strings.Replace(s.pages["/"], `<button id="buy">`, `<button type="button" id="buy" hx-post="/orders" hx-target="#result">`, 1)
-	arrived := make(chan struct{})
-	s.tokens = func(http.ResponseWriter, *http.Request, int) bool { <-arrived; return false }
+	arrive := s.holdTokens()
 	b := s.open("/")
 	b.click("#buy")
-	close(arrived)
+	arrive()
 	b.waitForResult("1")
 	b.click("#buy")
 	b.wait(`window.events.filter((e) => e.startsWith("success")).length === 2`)
@@ -140,17 +138,16 @@ func turboShop(t *testing.T) *shop {
 
 func TestTurboSendsTheToken(t *testing.T) {
 	s := turboShop(t)
-	s.gate = make(chan struct{})
-	arrived := make(chan struct{})
-	s.tokens = func(http.ResponseWriter, *http.Request, int) bool { <-arrived; return false }
+	open := s.holdHandlers()
+	arrive := s.holdTokens()
 	b := s.open("/")
 	b.click("#buy")
 	b.wait(`document.querySelector("form").ariaBusy === "true"`)
-	close(arrived)
+	arrive()
 	s.waitForRuns(1)
 	b.eval(`window.stayed = true`)
 	b.eval(`document.querySelector("form").requestSubmit()`) // Turbo disables the button
-	close(s.gate)
+	open()
 	b.waitForOrder(1)
 	if b.text(`window.stayed`) != "true" {
 		t.Error("the page has been loaded anew; this was no visit of Turbo's")

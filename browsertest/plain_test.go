@@ -1,7 +1,6 @@
 package browsertest
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -25,7 +24,7 @@ func plainShop(t *testing.T) *shop {
 
 func TestDoubleClickOnAPlainFormOrdersOnce(t *testing.T) {
 	s := plainShop(t)
-	s.gate = make(chan struct{})
+	open := s.holdHandlers()
 	b := s.open("/")
 	b.waitForToken()
 	button := b.find("#buy")
@@ -33,7 +32,7 @@ func TestDoubleClickOnAPlainFormOrdersOnce(t *testing.T) {
 	s.waitForRuns(1)
 	b.clickAt(button) // the browser gives the first request up
 	s.waitForPosts(2)
-	close(s.gate)
+	open()
 	b.waitForOrder(1)
 	s.wantOrders("mug x 1")
 	s.wantOneToken(2)
@@ -41,7 +40,7 @@ func TestDoubleClickOnAPlainFormOrdersOnce(t *testing.T) {
 
 func TestEnterAndClickOrderOnce(t *testing.T) {
 	s := plainShop(t)
-	s.gate = make(chan struct{})
+	open := s.holdHandlers()
 	b := s.open("/")
 	b.waitForToken()
 	button := b.find("#buy")
@@ -51,7 +50,7 @@ func TestEnterAndClickOrderOnce(t *testing.T) {
 	s.waitForPosts(2)
 	b.clickAt(button)
 	s.waitForPosts(3)
-	close(s.gate)
+	open()
 	b.waitForOrder(1)
 	s.wantOrders("mug x 2")
 	s.wantOneToken(3)
@@ -59,8 +58,7 @@ func TestEnterAndClickOrderOnce(t *testing.T) {
 
 func TestSubmitBeforeTheTokenIsThereWaitsForIt(t *testing.T) {
 	s := plainShop(t)
-	arrived := make(chan struct{})
-	s.tokens = func(http.ResponseWriter, *http.Request, int) bool { <-arrived; return false }
+	arrive := s.holdTokens()
 	b := s.open("/")
 	b.click("#buy")
 	b.click("#buy")
@@ -72,7 +70,7 @@ func TestSubmitBeforeTheTokenIsThereWaitsForIt(t *testing.T) {
 	if n := len(s.seen()); n != 0 {
 		t.Fatalf("%d submits left without a token", n)
 	}
-	close(arrived)
+	arrive()
 	b.waitForOrder(1)
 	s.wantOrders("mug x 1")
 	s.wantOneToken(1)
@@ -157,7 +155,7 @@ func TestRefusedFormWithTheServersFieldIsCorrected(t *testing.T) {
 func TestFormWorksWithoutScript(t *testing.T) {
 	s := plainShop(t)
 	s.pages["/"] = strings.Replace(plainForm, "<button", "{{field}}<button", 1)
-	s.gate = make(chan struct{})
+	open := s.holdHandlers()
 	b := s.newTab()
 	b.withoutScript()
 	b.visit("/")
@@ -166,116 +164,15 @@ func TestFormWorksWithoutScript(t *testing.T) {
 	s.waitForRuns(1)
 	b.clickAt(button)
 	s.waitForPosts(2)
-	close(s.gate)
+	open()
 	b.waitForOrder(1)
 	s.wantOrders("mug x 1")
 	s.wantOneToken(2)
 }
 
-func TestValidatorThatRunsLaterLeavesTheFormAlive(t *testing.T) {
-	s := plainShop(t)
-	s.pages["/"] = plainForm + `<script src="/submitonce.js"></script><script src="/validate.js"></script>`
-	s.scripts["/validate.js"] = `
-window.refused = 0;
-window.addEventListener("submit", (e) => { if (!window.valid) { window.refused++; e.preventDefault(); } });`
-	b := s.open("/")
-	b.waitForToken()
-	b.click("#buy")
-	b.wait(`window.refused === 1`)
-	if b.text(`document.querySelector("form").ariaBusy`) != "null" || b.text(`document.querySelector("#buy").disabled`) != "false" {
-		t.Error("the form is locked after a submit that has been prevented")
-	}
-	b.eval(`window.valid = true`)
-	b.fill("[name=quantity]", "5")
-	b.click("#buy")
-	b.waitForOrder(1)
-	s.wantOrders("mug x 5")
-	if s.asked != 0 {
-		t.Errorf("asked %d times about a token that has never been sent", s.asked)
-	}
-}
-
-func TestListenersRunOnceForAHeldSubmit(t *testing.T) {
-	s := plainShop(t)
-	arrived := make(chan struct{})
-	s.tokens = func(http.ResponseWriter, *http.Request, int) bool { <-arrived; return false }
-	b := s.open("/")
-	b.eval(`addEventListener("submit", () => { sessionStorage.ran = Number(sessionStorage.ran || 0) + 1; })`)
-	b.click("#buy")
-	b.wait(`document.querySelector("form").ariaBusy === "true"`)
-	close(arrived)
-	b.waitForOrder(1)
-	if got := b.text(`sessionStorage.ran`); got != "1" {
-		t.Errorf("a listener ran %s times, want once", got)
-	}
-}
-
-func TestSubmitButtonsValueIsSentWithAHeldSubmit(t *testing.T) {
-	s := plainShop(t)
-	s.pages["/"] = strings.Replace(plainForm, `<button id="buy">`, `<button>First</button><button id="buy" name="quantity" value="7">`, 1)
-	s.pages["/"] = strings.Replace(s.pages["/"], `<input name="quantity" value="1">`, "", 1)
-	arrived := make(chan struct{})
-	s.tokens = func(http.ResponseWriter, *http.Request, int) bool { <-arrived; return false }
-	b := s.open("/")
-	b.click("#buy")
-	b.wait(`document.querySelector("form").ariaBusy === "true"`)
-	close(arrived)
-	b.waitForOrder(1)
-	s.wantOrders("mug x 7")
-}
-
-func TestTwoFormsOfOneNameHaveTheirOwnTokens(t *testing.T) {
-	s := plainShop(t)
-	s.pages["/"] = plainForm + strings.NewReplacer(`id="buy"`, `id="buy2"`, "mug", "cup").Replace(plainForm)
-	b := s.open("/")
-	b.wait(`Object.keys(sessionStorage).length === 2`)
-	b.click("#buy2")
-	b.waitForOrder(1)
-	b.visit("/")
-	b.waitForToken()
-	b.click("#buy")
-	b.waitForOrder(2)
-	s.wantOrders("cup x 1", "mug x 1")
-}
-
-func TestFormThatIsReplacedKeepsItsToken(t *testing.T) {
-	s := plainShop(t)
-	b := s.open("/")
-	first := b.waitForToken()
-	b.eval(`document.querySelector("form").replaceWith(document.querySelector("form").cloneNode(true))`)
-	b.eval(`document.querySelector("form").innerHTML = '<input name="item" value="cup"><input name="quantity" value="1"><button id="buy">Order</button>'`)
-	b.click("#buy")
-	b.waitForOrder(1)
-	s.wantOrders("cup x 1")
-	if s.drawn != 1 || s.seen()[0].token != first {
-		t.Errorf("the form that took its place has another token; %s", s.report())
-	}
-}
-
-func TestFormThatComesLaterGetsAToken(t *testing.T) {
-	s := plainShop(t)
-	s.pages["/"] = `<title>Shop</title>`
-	b := s.open("/")
-	b.eval(fmt.Sprintf(`document.body.insertAdjacentHTML("beforeend", %q)`, plainForm))
-	b.waitForToken()
-	b.click("#buy")
-	b.waitForOrder(1)
-	s.wantOrders("mug x 1")
-}
-
-func TestEmptyFieldInTheFormIsFilled(t *testing.T) {
-	s := plainShop(t)
-	s.pages["/"] = strings.Replace(plainForm, "<button", `<input type="hidden" name="submit_token"><button`, 1)
-	b := s.open("/")
-	b.wait(`document.querySelector("[name=submit_token]").value.length === 48`)
-	b.click("#buy")
-	b.waitForOrder(1)
-	s.wantOrders("mug x 1")
-}
-
 func TestSubmitOfAPageThatIsStillLoading(t *testing.T) {
 	s := plainShop(t)
-	rest := make(chan struct{})
+	rest, finish := s.gateway()
 	s.others["/slow"] = func(w http.ResponseWriter, r *http.Request) {
 		s.sendForm(w, r, 200, plainForm)
 		_ = http.NewResponseController(w).Flush()
@@ -289,13 +186,13 @@ func TestSubmitOfAPageThatIsStillLoading(t *testing.T) {
 	}
 	b.click("#buy")
 	b.waitForOrder(1)
-	close(rest)
+	finish()
 	s.wantOrders("mug x 1")
 }
 
 func TestStoppedSubmitIsSentAgainUnderItsToken(t *testing.T) {
 	s := plainShop(t)
-	s.gate = make(chan struct{})
+	open := s.holdHandlers()
 	b := s.open("/")
 	b.waitForToken()
 	b.click("#buy")
@@ -304,7 +201,7 @@ func TestStoppedSubmitIsSentAgainUnderItsToken(t *testing.T) {
 	b.wait(`!document.querySelector("form").ariaBusy`)
 	b.click("#buy")
 	s.waitForPosts(2)
-	close(s.gate)
+	open()
 	b.waitForOrder(1)
 	s.wantOrders("mug x 1")
 	s.wantOneToken(2)
@@ -312,7 +209,7 @@ func TestStoppedSubmitIsSentAgainUnderItsToken(t *testing.T) {
 
 func TestChangedPlainFormWaitsForTheFirstOutcome(t *testing.T) {
 	s := plainShop(t)
-	s.gate = make(chan struct{})
+	open := s.holdHandlers()
 	b := s.open("/")
 	b.waitForToken()
 	b.click("#buy")
@@ -325,7 +222,7 @@ func TestChangedPlainFormWaitsForTheFirstOutcome(t *testing.T) {
 	if n := len(s.seen()); n != 1 {
 		t.Fatalf("%d submits before the first has its outcome", n)
 	}
-	close(s.gate)
+	open()
 	b.waitForOrder(2)
 	s.wantOrders("mug x 1", "mug x 2")
 }

@@ -1,9 +1,7 @@
 package browsertest
 
 import (
-	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"html"
 	"io"
@@ -20,6 +18,7 @@ import (
 )
 
 // A post is a submit that has reached the server.
+
 type post struct {
 	token   string // in the header, or else in the form
 	content string // without the token
@@ -28,7 +27,9 @@ type post struct {
 }
 
 // A shop is a server whose pages each test writes, and that counts what really
+
 // happens.
+
 type shop struct {
 	t      testing.TB
 	url    string
@@ -47,9 +48,8 @@ type shop struct {
 	// front stands before the guard in the same way, at the nth submit.
 	front func(w http.ResponseWriter, r *http.Request, n int) bool
 	// cut lists the submits whose answer is lost on the way.
-	cut map[int]bool
-	// gate holds handlers up until it is closed.
-	gate chan struct{}
+	cut  map[int]bool
+	gate chan struct{} // holds handlers up until it is closed; nil if it is open
 	// invalid answers a quantity of 0; the default is the form page with 422.
 	invalid http.HandlerFunc
 
@@ -97,6 +97,7 @@ func newShop(t testing.TB, config token.Config, changes ...func(*replay.Config))
 }
 
 // visitor is who a token is for.
+
 func visitor(r *http.Request) string {
 	cookie, err := r.Cookie("session")
 	if err != nil {
@@ -134,6 +135,7 @@ func (s *shop) handler() http.Handler {
 }
 
 // logScript notes the client's events and what a policy has forbidden.
+
 const logScript = `
 window.events = [];
 for (const type of ["ready", "success", "retry", "changed", "stale", "error"]) {
@@ -167,7 +169,9 @@ func (s *shop) counted(count *int, before *func(http.ResponseWriter, *http.Reque
 }
 
 // sendForm sends a form page, with the server's own field where it says {{field}}.
+
 // A visitor who is not known yet becomes so.
+
 func (s *shop) sendForm(w http.ResponseWriter, r *http.Request, status int, body string) {
 	if visitor(r) == "" {
 		s.mu.Lock()
@@ -198,176 +202,45 @@ func (s *shop) sendPage(w http.ResponseWriter, status int, body string) {
 }
 
 // submit is what stands at the address of all forms.
-func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the browser has given this one up
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	p := &post{token: r.Header.Get(token.HeaderName)}
-	copied := r.Clone(r.Context())
-	copied.Body = io.NopCloser(bytes.NewReader(body))
-	fields := readFields(copied)
-	if p.token == "" {
-		p.token = fields[token.FieldName]
-	}
-	p.content = contentOf(fields)
-	s.mu.Lock()
-	s.posts = append(s.posts, p)
-	n := len(s.posts)
-	s.mu.Unlock()
-	if s.front != nil && s.front(w, r, n) {
-		return
-	}
-
-	held := httptest.NewRecorder()
-	s.guard.Serve(held, r, http.HandlerFunc(s.order))
-	s.mu.Lock()
-	p.status = held.Code
-	p.replay = held.Header().Get(replay.DefaultReplayedHeader) != ""
-	lost := s.cut[n]
-	s.mu.Unlock()
-	if lost {
-		panic(http.ErrAbortHandler) // the line goes dead
-	}
-	for name, values := range held.Header() {
-		w.Header()[name] = values
-	}
-	w.WriteHeader(held.Code)
-	_, _ = w.Write(held.Body.Bytes())
-}
 
 // order is the handler behind the guard.
-func (s *shop) order(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	s.runs++
-	s.mu.Unlock()
-	if s.gate != nil {
-		<-s.gate
-	}
-	fields := readFields(r)
-	if fields["quantity"] == "0" {
-		s.refuse(w, r)
-		return
-	}
-	s.mu.Lock()
-	s.orders = append(s.orders, contentOf(fields))
-	number := fmt.Sprint(len(s.orders))
-	s.mu.Unlock()
-	switch {
-	case !strings.Contains(r.Header.Get("Accept"), "text/html"):
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(map[string]string{"order_no": number})
-	case fields["answer"] == "page":
-		s.sendPage(w, 200, orderPage(number))
-	default:
-		http.Redirect(w, r, "/orders/"+number, http.StatusSeeOther)
-	}
-}
-
-func (s *shop) refuse(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case s.invalid != nil:
-		s.invalid(w, r)
-	case strings.Contains(r.Header.Get("Accept"), "text/html"):
-		s.sendForm(w, r, http.StatusUnprocessableEntity, "<p id=problem>At least one.</p>"+s.pages[r.URL.Path])
-	default:
-		http.Error(w, `{"quantity":"at least one"}`, http.StatusUnprocessableEntity)
-	}
-}
-
-func readFields(r *http.Request) map[string]string {
-	fields := map[string]string{}
-	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
-		_ = json.NewDecoder(r.Body).Decode(&fields) // a test that sends nonsense finds nothing
-		return fields
-	}
-	_ = r.ParseMultipartForm(1 << 20) // nor here
-	for name := range r.PostForm {
-		fields[name] = r.PostForm.Get(name)
-	}
-	return fields
-}
-
-func contentOf(fields map[string]string) string {
-	return fields["item"] + " x " + fields["quantity"]
-}
 
 // until waits until a condition holds, and fails the test if it never does.
-func (s *shop) until(what string, holds func() bool, state ...func() string) {
-	s.t.Helper()
-	deadline := time.After(patience)
-	for tick := time.NewTicker(15 * time.Millisecond); ; {
-		if holds() {
-			tick.Stop()
-			return
-		}
-		select {
-		case <-deadline:
-			tick.Stop()
-			report := s.report()
-			for _, f := range state {
-				report += "\n" + f()
-			}
-			s.t.Fatalf("not in %v: %s\n%s", patience, what, report)
-		case <-tick.C:
-		}
-	}
-}
 
 // waitForPosts waits until n submits have arrived.
-func (s *shop) waitForPosts(n int) {
-	s.t.Helper()
-	s.until(fmt.Sprintf("%d submits", n), func() bool { return len(s.seen()) >= n })
-}
 
 // waitForAnswers waits until n submits have been answered.
-func (s *shop) waitForAnswers(n int) {
-	s.t.Helper()
-	s.until(fmt.Sprintf("%d answers", n), func() bool {
-		answered := 0
-		for _, p := range s.seen() {
-			if p.status != 0 {
-				answered++
-			}
-		}
-		return answered >= n
-	})
-}
-
-func (s *shop) waitForRuns(n int) {
-	s.t.Helper()
-	s.until(fmt.Sprintf("%d handler runs", n), func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.runs >= n
-	})
-}
 
 // seen returns what has arrived so far.
-func (s *shop) seen() []post {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]post, len(s.posts))
-	for i, p := range s.posts {
-		all[i] = *p
-	}
-	return all
+
+// gateway returns a channel and what closes it, which happens at the end of the
+
+// test at the latest.
+
+func (s *shop) gateway() (gate chan struct{}, open func()) {
+	gate = make(chan struct{})
+	open = sync.OnceFunc(func() { close(gate) })
+	s.t.Cleanup(open)
+	return gate, open
 }
 
-func (s *shop) report() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var b strings.Builder
-	fmt.Fprintf(&b, "orders %q, %d runs, %d tokens drawn, %d asked about; submits:", s.orders, s.runs, s.drawn, s.asked)
-	for _, p := range s.posts {
-		fmt.Fprintf(&b, "\n  %s %q -> %d, replay %t", token.Redact(p.token), p.content, p.status, p.replay)
-	}
-	return b.String()
+// holdHandlers holds all handlers up until open is called.
+
+func (s *shop) holdHandlers() (open func()) {
+	s.gate, open = s.gateway()
+	return open
+}
+
+// holdTokens holds all tokens back until arrive is called.
+
+func (s *shop) holdTokens() (arrive func()) {
+	gate, arrive := s.gateway()
+	s.tokens = func(http.ResponseWriter, *http.Request, int) bool { <-gate; return false }
+	return arrive
 }
 
 // mend lets answers through again.
+
 func (s *shop) mend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,27 +248,7 @@ func (s *shop) mend() {
 }
 
 // wantOrders fails the test unless these orders exist, and no others, each made
+
 // by one run.
-func (s *shop) wantOrders(want ...string) {
-	s.t.Helper()
-	s.mu.Lock()
-	got := fmt.Sprintf("%q", s.orders)
-	s.mu.Unlock()
-	if got != fmt.Sprintf("%q", want) {
-		s.t.Fatalf("want the orders %q; %s", want, s.report())
-	}
-}
 
 // wantOneToken fails the test unless all n submits had the same token.
-func (s *shop) wantOneToken(n int) {
-	s.t.Helper()
-	all := s.seen()
-	if len(all) != n {
-		s.t.Fatalf("want %d submits; %s", n, s.report())
-	}
-	for _, p := range all {
-		if p.token == "" || p.token != all[0].token {
-			s.t.Fatalf("want one token; %s", s.report())
-		}
-	}
-}

@@ -46,7 +46,8 @@ function cameBack() {
 
 // The pages of this site in other tabs are asked whether they hold a record.
 // (Web Locks would do, but need https, and keep a page out of the cache that
-// Back is served from; so does an open channel, so it is closed in between.)
+// Back is served from. A message to an open channel throws a page out of it, so
+// the channel is closed while the page is not shown.)
 let channel = null;
 let holds = () => false;
 const questions = new Map(); // id of a record: what to call when another page holds it
