@@ -39,6 +39,8 @@ func openBackend(ctx context.Context, o options, log *slog.Logger) (*backend, er
 	switch o.store {
 	case "memory":
 		err = b.openMemory()
+	case "redis":
+		err = b.openRedis(ctx, o, log)
 	case "postgres":
 		err = b.openPostgres(ctx, o, log)
 	case "postgres-tx":

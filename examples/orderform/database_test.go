@@ -173,6 +173,7 @@ func everyBook(t *testing.T, f func(t *testing.T, b book)) {
 func TestServerThatCannotBeReachedIsNamed(t *testing.T) {
 	// Port 1 is the tcpmux of 1988; nobody listens there.
 	for store, want := range map[string]string{
+		"redis":       "cannot reach Redis at 127.0.0.1:1",
 		"postgres":    "cannot reach PostgreSQL at 127.0.0.1:1",
 		"postgres-tx": "cannot reach PostgreSQL at 127.0.0.1:1",
 	} {
