@@ -42,8 +42,14 @@ if [ "$(id -u)" -ne 0 ]; then
 	fi
 	sudo=sudo
 fi
+failed() {
+	echo "make servers: apt-get could not install:$packages" >&2
+	echo "The tests need them in PATH. Connect to a package mirror, or install them in another way." >&2
+	exit 1
+}
 echo "make servers: installing$packages"
-$sudo apt-get update -qq
+$sudo apt-get update -qq || failed
 # The packages would start servers of their own; the tests start theirs.
 # shellcheck disable=SC2086
-DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 $sudo apt-get install -qq -y --no-install-recommends $packages
+$sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+	apt-get install -qq -y --no-install-recommends $packages || failed

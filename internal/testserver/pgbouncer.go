@@ -33,15 +33,15 @@ func NewPgBouncer(ctx context.Context, s *PostgresServer) (*PgBouncer, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := tempDir(cred)
-	if err != nil {
-		return nil, err
-	}
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
 	_, serverPort, err := net.SplitHostPort(s.Addr)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := tempDir(cred)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +51,7 @@ func NewPgBouncer(ctx context.Context, s *PostgresServer) (*PgBouncer, error) {
 		"ignore_startup_parameters = extra_float_digits\n", serverPort, port)
 	file := filepath.Join(dir, "pgbouncer.ini")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
+		_ = os.RemoveAll(dir)
 		return nil, err
 	}
 	b := &PgBouncer{

@@ -38,15 +38,15 @@ func NewPostgres(ctx context.Context, settings ...string) (*PostgresServer, erro
 	if err != nil {
 		return nil, err
 	}
-	dir, err := tempDir(cred)
-	if err != nil {
-		return nil, err
-	}
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
 	real, err := filepath.EvalSymlinks(binary)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := tempDir(cred)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +56,7 @@ func NewPostgres(ctx context.Context, settings ...string) (*PostgresServer, erro
 	initdb.Dir = dir
 	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
 	if out, err := initdb.CombinedOutput(); err != nil {
+		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("testserver: initdb: %w: %s", err, out)
 	}
 	s := &PostgresServer{

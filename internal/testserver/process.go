@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -60,15 +60,24 @@ func (p *process) start() error {
 	p.out = new(tail)
 	cmd := exec.Command(p.name, p.args...)
 	cmd.Stdout, cmd.Stderr = p.out, p.out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: p.cred}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("testserver: start %s: %w", p.name, err)
-	}
-	gone := make(chan struct{})
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.cred}
+	dieWithParent(cmd.SysProcAttr)
+	started, gone := make(chan error), make(chan struct{})
 	go func() {
 		defer close(gone)
-		_ = cmd.Wait() // servers are ended by signals
+		// Linux takes the end of the thread that started a process for the
+		// parent's death, so that thread has to live as long as the server.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // servers are ended by signals
+		}
 	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("testserver: start %s: %w", p.name, err)
+	}
 	p.cmd, p.gone = cmd, gone
 	return nil
 }
@@ -102,29 +111,6 @@ func (p *process) end(s syscall.Signal) {
 	case <-time.After(20 * time.Second):
 		signalFamily(cmd.Process.Pid, syscall.SIGKILL)
 		<-gone
-	}
-}
-
-// signalFamily sends s to a process and its children, which PostgreSQL puts into
-// groups of their own. The parent comes first, so that it starts no more.
-func signalFamily(pid int, s syscall.Signal) {
-	_ = syscall.Kill(pid, s) // any of them may be gone already
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		// "pid (name) state ppid …"; the name may hold anything.
-		var child, parent int
-		if _, err := fmt.Sscan(string(stat), &child); err != nil {
-			continue
-		}
-		var state string
-		_, err = fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent)
-		if err == nil && parent == pid {
-			_ = syscall.Kill(child, s)
-		}
 	}
 }
 
@@ -187,27 +173,4 @@ func unprivileged() (*syscall.Credential, error) {
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
 	return nil, errors.New("testserver: neither a user postgres nor nobody, and root may not run PostgreSQL")
-}
-
-// tempDir makes a folder that cred can use.
-func tempDir(cred *syscall.Credential) (string, error) {
-	dir, err := os.MkdirTemp("", "submitonce-")
-	if err != nil {
-		return "", err
-	}
-	if cred != nil {
-		if err := os.Chown(dir, int(cred.Uid), int(cred.Gid)); err != nil {
-			return "", err
-		}
-	}
-	return dir, nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

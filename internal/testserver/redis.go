@@ -31,11 +31,11 @@ func NewRedis(ctx context.Context, args ...string) (*RedisServer, error) {
 			return nil, fmt.Errorf("testserver: neither redis-server nor valkey-server in PATH: %w", err)
 		}
 	}
-	dir, err := tempDir(nil)
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	dir, err := tempDir(nil)
 	if err != nil {
 		return nil, err
 	}

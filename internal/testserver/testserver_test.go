@@ -97,7 +97,7 @@ func TestSentinelFailsOver(t *testing.T) {
 func TestProxyCountsDelaysAndCuts(t *testing.T) {
 	s := testserver.StartRedis(t)
 	p := testserver.StartProxy(t, s.Addr)
-	client := redis.NewClient(&redis.Options{Addr: p.Addr, MaxRetries: -1, PoolSize: 1})
+	client := redis.NewClient(&redis.Options{Addr: p.Addr, MaxRetries: -1, PoolSize: 1, ContextTimeoutEnabled: true})
 	defer func() { _ = client.Close() }()
 	if err := client.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
