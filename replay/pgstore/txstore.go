@@ -71,8 +71,8 @@ type TxStore struct {
 	// committed.
 	careful atomic.Bool
 
-	start, startRead, tryLock, read, clear, seal, commit *statement
-	ended, look, holders, watched                        string
+	start, startRead, tryLock, lockFirst, lockAgain, read, clear, seal, commit *statement
+	ended, look, holders, watched                                              string
 }
 
 // NewTx returns a TxStore on the table that c names, which [Migrate] makes, or
@@ -102,7 +102,8 @@ func NewTx(pool *pgxpool.Pool, c TxConfig) (*TxStore, error) {
 	s.start, s.commit = newStatement(begin), newStatement("COMMIT")
 	s.startRead = newStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
 	s.careful.Store(c.IsoLevel == pgx.RepeatableRead || c.IsoLevel == pgx.Serializable)
-	s.tryLock, s.read = s.statement("tx_lock"), s.statement("tx_read")
+	s.tryLock, s.lockFirst = s.statement("tx_lock"), s.statement("tx_lock_first")
+	s.lockAgain, s.read = s.statement("tx_lock_again"), s.statement("tx_read")
 	s.clear, s.seal = s.statement("tx_clear"), s.statement("tx_seal")
 	s.ended, s.look = s.text("tx_ended"), s.text("look")
 	s.holders, s.watched = s.text("tx_holders"), s.text("watched")
@@ -196,23 +197,26 @@ func (s *TxStore) begin(ctx context.Context, conn *pgx.Conn, id int64, key strin
 		locks     int // taken
 		isolation string
 		careful   = s.careful.Load()
-		lockCall  = call{statement: s.tryLock, args: [][]byte{bigint(id)}, row: func(r row) error {
+		locked    = func(r row) error {
 			var got bool
 			err := r.Scan(&got, &see.pid, &isolation)
 			if got {
 				locks++
 			}
 			return err
-		}}
+		}
+		lockArgs = [][]byte{bigint(id), []byte(key)}
 		readCall = call{statement: s.read, args: [][]byte{[]byte(key)}, row: func(r row) error { return see.scan(r) }}
 	)
 	if careful {
-		_, err = s.send(ctx, conn, call{statement: s.startRead}, lockCall, readCall, call{statement: s.commit},
-			call{statement: s.start}, lockCall)
+		_, err = s.send(ctx, conn, call{statement: s.startRead},
+			call{statement: s.lockFirst, args: lockArgs, row: locked}, readCall, call{statement: s.commit},
+			call{statement: s.start}, call{statement: s.lockAgain, args: lockArgs[:1], row: locked})
 		see.locked = locks == 2
 		return see, err
 	}
-	_, err = s.send(ctx, conn, call{statement: s.start}, lockCall, readCall)
+	_, err = s.send(ctx, conn, call{statement: s.start},
+		call{statement: s.tryLock, args: lockArgs, row: locked}, readCall)
 	see.locked = locks == 1
 	if err == nil && isolation != string(pgx.ReadCommitted) && isolation != string(pgx.ReadUncommitted) {
 		s.careful.Store(true)

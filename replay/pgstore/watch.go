@@ -234,7 +234,9 @@ func (w *watches) pollOnce(ctx context.Context, topics []*topic) error {
 	defer w.mu.Unlock()
 	for _, tp := range topics {
 		is := now[tp.key]
-		news := tp.polled && is != tp.seen || !tp.polled && (is.done || is.by == "")
+		// Whoever waits for a key that nobody holds has missed something, if only a
+		// claim that came and went between two looks.
+		news := is.done || is.by == "" || tp.polled && is != tp.seen
 		tp.seen, tp.polled = is, true
 		if news {
 			tp.wake()
