@@ -81,6 +81,8 @@ func TestStoresKeepTheirPromisesBehindPgBouncer(t *testing.T) {
 	for name, setting := range map[string]func(*pgxpool.Config){
 		"simple protocol": execMode(pgx.QueryExecModeSimpleProtocol),
 		"exec":            execMode(pgx.QueryExecModeExec),
+		// The pool's default, which does not fit a pooler: the stores notice.
+		"cached statements": execMode(pgx.QueryExecModeCacheStatement),
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, site{url: bouncer.URL, setting: []func(*pgxpool.Config){setting}}.harness())

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
@@ -38,6 +39,7 @@ type listener struct {
 	requests []*markRequest     // guarded by mu
 	interval context.CancelFunc // ends the present wait; guarded by mu
 	deaf     bool               // for good; guarded by mu
+	doubtful bool               // not known yet; guarded by mu
 
 	// Of the goroutine that runs the session.
 	conn  *pgx.Conn
@@ -73,7 +75,11 @@ func (l *listener) mark(ctx context.Context, key string) {
 	}
 	l.requests = append(l.requests, r)
 	l.kick()
+	doubtful := l.doubtful
 	l.mu.Unlock()
+	if doubtful {
+		return
+	}
 	timer := time.NewTimer(markPatience)
 	defer timer.Stop()
 	select {
@@ -207,6 +213,9 @@ func (l *listener) connect(ctx context.Context) error {
 	l.sure = pid == conn.PgConn().PID()
 	l.probe = &probe{name: "probe " + rand.Text()}
 	p := l.probe
+	l.mu.Lock()
+	l.doubtful = !l.sure
+	l.mu.Unlock()
 	t.running.Go(func() { l.sendProbe(ctx, p) })
 	return nil
 }
@@ -217,8 +226,10 @@ func (l *listener) sendProbe(ctx context.Context, p *probe) {
 	t := l.w.table
 	ctx, cancel := context.WithTimeout(ctx, pingInterval)
 	defer cancel()
-	_, err := t.pool.Exec(ctx, "SELECT pg_notify($1::text, $2::text)",
-		t.args(t.channel, p.name)...)
+	err := t.do(ctx, "probe", func(conn *pgxpool.Conn) error {
+		_, err := conn.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", t.args(t.channel, p.name)...)
+		return err
+	})
 	if err != nil {
 		return
 	}
@@ -282,6 +293,9 @@ func (l *listener) wait(ctx context.Context) (*pgconn.Notification, error) {
 func (l *listener) hear(n *pgconn.Notification) {
 	if p := l.probe; p != nil && n.Payload == p.name {
 		l.sure, l.probe = true, nil
+		l.mu.Lock()
+		l.doubtful = false
+		l.mu.Unlock()
 		return
 	}
 	w := l.w

@@ -271,7 +271,7 @@ func (s *TxStore) Look(ctx context.Context, key string) (rec replay.Record, err 
 // readHolders reads who holds keys, in open transactions or by records.
 func (s *TxStore) readHolders(ctx context.Context, topics []*topic) (map[string]standing, error) {
 	now := make(map[string]standing, len(topics))
-	err := s.try(ctx, func(conn *pgxpool.Conn) error {
+	err := s.do(ctx, "poll", func(conn *pgxpool.Conn) error {
 		if err := s.readLocks(ctx, conn, topics, now); err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ type standing struct {
 // readRecords reads who holds keys by records alone.
 func (s *Store) readRecords(ctx context.Context, topics []*topic) (map[string]standing, error) {
 	now := make(map[string]standing, len(topics))
-	err := s.try(ctx, func(conn *pgxpool.Conn) error {
+	err := s.do(ctx, "poll", func(conn *pgxpool.Conn) error {
 		return readStandings(now)(conn.Query(ctx, s.watched, s.args(keysOf(topics))...))
 	})
 	return now, err
