@@ -45,6 +45,10 @@ func openBackend(ctx context.Context, o options, log *slog.Logger) (*backend, er
 		err = b.openPostgres(ctx, o, log)
 	case "postgres-tx":
 		err = b.openPostgresTx(ctx, o, log)
+	case "sqlite":
+		err = b.openSQLite(ctx, o, log)
+	case "tiered":
+		err = b.openTiered(ctx, o, log)
 	default:
 		err = fmt.Errorf("-store %s is not known", o.store)
 	}

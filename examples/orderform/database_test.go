@@ -6,10 +6,10 @@ import (
 	"crypto/rand"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,14 +17,23 @@ import (
 )
 
 // durable names the stores whose orders outlive the shop.
-var durable = []string{"postgres", "postgres-tx"}
+var durable = []string{"postgres", "postgres-tx", "sqlite", "tiered"}
 
 // everyDurable runs f for each of them, in a database of its own.
 func everyDurable(t *testing.T, f func(t *testing.T, o options)) {
 	t.Helper()
 	for _, store := range durable {
 		t.Run(store, func(t *testing.T) {
-			f(t, options{framework: "nethttp", store: store, databaseURL: newDatabase(t)})
+			o := options{framework: "nethttp", store: store}
+			if store == "sqlite" {
+				o.sqliteFile = filepath.Join(t.TempDir(), "shop #1.db")
+			} else {
+				o.databaseURL = newDatabase(t)
+			}
+			if store == "tiered" {
+				o.redisURL = testserver.Redis(t)
+			}
+			f(t, o)
 		})
 	}
 }
@@ -176,6 +185,7 @@ func TestServerThatCannotBeReachedIsNamed(t *testing.T) {
 		"redis":       "cannot reach Redis at 127.0.0.1:1",
 		"postgres":    "cannot reach PostgreSQL at 127.0.0.1:1",
 		"postgres-tx": "cannot reach PostgreSQL at 127.0.0.1:1",
+		"tiered":      "cannot reach Redis at 127.0.0.1:1",
 	} {
 		t.Run(store, func(t *testing.T) {
 			var out, errs bytes.Buffer
@@ -192,44 +202,6 @@ func TestServerThatCannotBeReachedIsNamed(t *testing.T) {
 			if strings.Contains(errs.String(), "hush") {
 				t.Errorf("the message shows the password: %s", errs.String())
 			}
-		})
-	}
-}
-
-// A shop is killed in mid-order, started again, and asked again.
-func TestKilledShopMakesOneOrder(t *testing.T) {
-	tests := []struct {
-		store  string
-		within time.Duration // of the second start
-	}{
-		{"postgres-tx", lease / 2}, // at once; no lease has to run out
-		{"postgres", 2 * lease},
-	}
-	for _, tt := range tests {
-		t.Run(tt.store, func(t *testing.T) {
-			t.Parallel()
-			args := []string{"-store", tt.store, "-secret-file", t.TempDir() + "/secret",
-				"-database-url", newDatabase(t)}
-			first := start(t, append(args, "-delay", "1m")...)
-			page := first.live()
-			token := first.token("form=order")
-			go first.try(http.MethodPost, "/orders", `{"item":"mug","quantity":1}`,
-				"X-Submit-Token", token, "Content-Type", asJSON) // is cut off
-			for s := new(submit); s.OrderNo == ""; {
-				page.next("submit", s)
-			}
-			if err := first.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			_ = first.wait() // killed
-
-			second := start(t, args...)
-			began := time.Now()
-			second.want(second.order(token, asJSON, `{"item":"mug","quantity":1}`), http.StatusCreated)
-			if took := time.Since(began); took > tt.within {
-				t.Errorf("the order took %v, want at most %v", took, tt.within)
-			}
-			second.wantOrders(1)
 		})
 	}
 }

@@ -124,6 +124,15 @@ func TestTakenAddressIsNamed(t *testing.T) {
 	}
 }
 
+func TestFileThatCannotBeOpenedIsNamed(t *testing.T) {
+	var out, errs bytes.Buffer
+	file := filepath.Join(t.TempDir(), "missing", "shop.db")
+	code := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-store", "sqlite", "-sqlite-file", file}, &out, &errs)
+	if code != 1 || !strings.Contains(errs.String(), "-sqlite-file: ") || !strings.Contains(errs.String(), file) {
+		t.Errorf("exit status %d, want 1 and the file's name: %s", code, errs.String())
+	}
+}
+
 func TestSecretFileKeepsPagesGoodOverARestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	first := start(t, "-secret-file", file)

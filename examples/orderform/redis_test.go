@@ -34,3 +34,22 @@ func TestShopsOnOneRedisAnswerAlike(t *testing.T) {
 		shops[0].want(a, http.StatusCreated, answers[0].body)
 	}
 }
+
+func TestTieredShopGoesOnWithoutRedis(t *testing.T) {
+	redis := testserver.StartRedis(t)
+	o := options{framework: "nethttp", store: "tiered", redisURL: redis.URL, databaseURL: newDatabase(t)}
+	c := newClient(t, newTestServer(t, o))
+	token := c.token("form=order")
+	first := c.order(token, asJSON, `{"item":"vase","quantity":2}`)
+	c.want(first, http.StatusCreated)
+	redis.Kill()
+	for range 3 {
+		again := c.order(token, asJSON, `{"item":"vase","quantity":2}`)
+		c.want(again, http.StatusCreated, first.body)
+		if !again.replayed() {
+			t.Error("the duplicate was not answered with a replay")
+		}
+		c.want(c.order(c.token("form=order"), asJSON, `{"item":"mug","quantity":1}`), http.StatusCreated)
+	}
+	c.wantOrders(4)
+}
