@@ -130,6 +130,43 @@ func BenchmarkLeaseReplay(b *testing.B) {
 	})
 }
 
+// The same where this process has not seen the record before: each of 20,000
+// keys in turn. Floor: SELECT by key.
+func BenchmarkLeaseReplayOfAnotherProcess(b *testing.B) {
+	benchClients(b, func(b *testing.B, clients int) {
+		p := setUpBench(b, serverURL(b))
+		compareElsewhere(b, clients, p, newStore(b, p.pool, p.table))
+	})
+}
+
+// Floor: SELECT by key.
+func BenchmarkTxReplayOfAnotherProcess(b *testing.B) {
+	benchClients(b, func(b *testing.B, clients int) {
+		p := setUpBench(b, serverURL(b))
+		compareElsewhere(b, clients, p, newTxStore(b, p.pool, pgstore.TxConfig{Config: p.table}))
+	})
+}
+
+func compareElsewhere(b *testing.B, clients int, p benchSetup, s replay.Store) {
+	b.Helper()
+	const keys = 20000
+	for _, sql := range []string{
+		"INSERT INTO " + name(p.table) + " SELECT convert_to('k' || n, 'UTF8'), '', 1, 1, now() + interval '1 h', $1::bytea FROM generate_series(0, $2::int - 1) n",
+		"INSERT INTO " + p.floor + " SELECT convert_to('k' || n, 'UTF8'), $1::bytea FROM generate_series(0, $2::int - 1) n",
+	} {
+		if _, err := p.pool.Exec(b.Context(), sql, response, keys); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var n atomic.Int64
+	next := func() string { return fmt.Sprintf("k%d", n.Add(1)%keys) }
+	compare(b, clients, func(ctx context.Context, _ string) error {
+		return p.selectKey(next())(ctx, "")
+	}, func(ctx context.Context, _ string) error {
+		return replayKey(s, next())(ctx, "")
+	})
+}
+
 // Floor: the same handler in a transaction of its own: BEGIN; INSERT; COMMIT.
 func BenchmarkTxFirstSubmit(b *testing.B) {
 	benchClients(b, func(b *testing.B, clients int) {

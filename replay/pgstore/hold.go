@@ -51,6 +51,7 @@ func (h *hold) Seal(ctx context.Context, response []byte, retention time.Duratio
 		return err
 	})
 	if err == nil {
+		s.finished.add(h.key)
 		s.watches.tell(h.key)
 	}
 	return err

@@ -86,6 +86,15 @@ func (t *table) send(ctx context.Context, conn *pgx.Conn, calls ...call) (failed
 			}
 		}
 	}
+	if len(calls) == 1 {
+		var rr *pgconn.ResultReader
+		if c := &calls[0]; named {
+			rr = conn.PgConn().ExecStatement(ctx, descriptions[0], c.args, binaryFormat, binaryFormat)
+		} else {
+			rr = conn.PgConn().ExecParams(ctx, c.text, c.args, c.types, binaryFormat, binaryFormat)
+		}
+		return 0, calls[0].read(conn, rr)
+	}
 	p := conn.PgConn().StartPipeline(ctx)
 	for i, c := range calls {
 		if named {

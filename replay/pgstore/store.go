@@ -33,8 +33,8 @@ const (
 // as long as their context lasts.
 type Store struct {
 	table
-	claim, seal                            *statement
-	look, extend, sealed, release, watched string
+	claim, seal                      *statement
+	extend, sealed, release, watched string
 }
 
 // New returns a Store on the table that c names, which [Migrate] makes, or all
@@ -47,7 +47,7 @@ func New(pool *pgxpool.Pool, c Config) (*Store, error) {
 	}
 	s.watches.read = s.readRecords
 	s.claim, s.seal = s.statement("claim"), s.statement("seal")
-	s.look, s.extend, s.sealed = s.text("look"), s.text("extend"), s.text("sealed")
+	s.extend, s.sealed = s.text("extend"), s.text("sealed")
 	s.release, s.watched = s.text("release"), s.text("watched")
 	return s, nil
 }
@@ -55,6 +55,9 @@ func New(pool *pgxpool.Pool, c Config) (*Store, error) {
 // Claim implements [replay.Store] in one round trip, or one more for each time
 // that it meets a claim which was committed in this very moment.
 func (s *Store) Claim(ctx context.Context, c replay.Claim) (replay.Record, replay.Hold, error) {
+	if rec, ok, err := s.replayed(ctx, c.Key); ok || err != nil {
+		return rec, nil, err
+	}
 	var (
 		won, any bool
 		rec      replay.Record
@@ -72,6 +75,9 @@ func (s *Store) Claim(ctx context.Context, c replay.Claim) (replay.Record, repla
 		return err
 	})
 	if err != nil || !won {
+		if rec.State == replay.Done {
+			s.finished.add(c.Key)
+		}
 		return rec, nil, err
 	}
 	return rec, &hold{store: s, key: c.Key, owner: c.Owner}, nil
@@ -80,12 +86,8 @@ func (s *Store) Claim(ctx context.Context, c replay.Claim) (replay.Record, repla
 // Look implements [replay.Store] in one round trip.
 func (s *Store) Look(ctx context.Context, key string) (replay.Record, error) {
 	var rec replay.Record
-	err := s.do(ctx, "look", func(conn *pgxpool.Conn) error {
-		err := scanRecord(conn.QueryRow(ctx, s.look, s.args([]byte(key))...), &rec)
-		if noRow(err) {
-			rec = replay.Record{}
-			return nil
-		}
+	err := s.do(ctx, "look", func(conn *pgxpool.Conn) (err error) {
+		rec, err = s.standing(ctx, conn.Conn(), key)
 		return err
 	})
 	return rec, err

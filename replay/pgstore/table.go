@@ -14,6 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/submitonce/submitonce/replay"
 )
 
 //go:embed sql/*.sql
@@ -33,6 +35,9 @@ type table struct {
 	// unnamed says that the server forgets prepared statements between two calls,
 	// as behind a transaction pooler, so that none may be used.
 	unnamed atomic.Bool
+
+	look     *statement
+	finished *finished
 
 	watches watches
 	sweeper sweeper
@@ -59,6 +64,7 @@ func (t *table) open(pool *pgxpool.Pool, c Config) error {
 	t.channel = "submitonce_" + hex.EncodeToString(sum[:8])
 	t.claimed = "submitonce claimed " + name + " "
 	t.marked = "submitonce marked " + name + " "
+	t.look, t.finished = t.statement("look"), newFinished()
 	t.watches.table = t
 	t.watches.topics = make(map[string]*topic)
 	t.watches.names = make(map[string]*topic)
@@ -121,6 +127,30 @@ func withoutComments(text string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// standing returns the record under key, or a free one.
+func (t *table) standing(ctx context.Context, conn *pgx.Conn, key string) (rec replay.Record, err error) {
+	_, err = t.send(ctx, conn, call{statement: t.look, args: [][]byte{[]byte(key)}, row: func(r row) error {
+		return scanRecord(r, &rec)
+	}})
+	return rec, err
+}
+
+// replayed returns the record under a key that has been done lately, if that is
+// so and it still is.
+func (t *table) replayed(ctx context.Context, key string) (rec replay.Record, ok bool, err error) {
+	if !t.finished.has(key) {
+		return rec, false, nil
+	}
+	err = t.do(ctx, "claim", func(conn *pgxpool.Conn) (err error) {
+		rec, err = t.standing(ctx, conn.Conn(), key)
+		return err
+	})
+	if err == nil && rec.State != replay.Done {
+		t.finished.remove(key)
+	}
+	return rec, rec.State == replay.Done, err
 }
 
 // args puts what the execution of a statement needs before its arguments.

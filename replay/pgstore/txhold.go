@@ -152,6 +152,7 @@ func isRefusal(err *pgconn.PgError) bool {
 
 func (h *txHold) sealed() {
 	h.state = txSealed
+	h.store.finished.add(h.key)
 	h.forget()
 	h.store.watches.tell(h.key)
 }

@@ -72,7 +72,7 @@ type TxStore struct {
 	careful atomic.Bool
 
 	start, startRead, tryLock, lockFirst, lockAgain, read, clear, seal, commit *statement
-	ended, look, holders, watched                                              string
+	ended, holders, watched                                                    string
 }
 
 // NewTx returns a TxStore on the table that c names, which [Migrate] makes, or
@@ -105,7 +105,7 @@ func NewTx(pool *pgxpool.Pool, c TxConfig) (*TxStore, error) {
 	s.tryLock, s.lockFirst = s.statement("tx_lock"), s.statement("tx_lock_first")
 	s.lockAgain, s.read = s.statement("tx_lock_again"), s.statement("tx_read")
 	s.clear, s.seal = s.statement("tx_clear"), s.statement("tx_seal")
-	s.ended, s.look = s.text("tx_ended"), s.text("look")
+	s.ended = s.text("tx_ended")
 	s.holders, s.watched = s.text("tx_holders"), s.text("watched")
 	return s, nil
 }
@@ -124,6 +124,9 @@ type sighting struct {
 // transaction as well. If the key is not to be had, the connection goes back to
 // the pool.
 func (s *TxStore) Claim(ctx context.Context, c replay.Claim) (rec replay.Record, h replay.Hold, err error) {
+	if rec, ok, err := s.replayed(ctx, c.Key); ok || err != nil {
+		return rec, nil, err
+	}
 	id := lock(s.claimed, c.Key)
 	err = s.occupy(ctx, "claim", func(conn *session) (keep bool, err error) {
 		see, err := s.begin(ctx, conn.pgx, id, c.Key)
@@ -132,7 +135,9 @@ func (s *TxStore) Claim(ctx context.Context, c replay.Claim) (rec replay.Record,
 		}
 		switch {
 		case see.live:
-			rec = see.rec
+			if rec = see.rec; rec.State == replay.Done {
+				s.finished.add(c.Key)
+			}
 		case !see.locked:
 			rec = replay.Record{State: replay.Pending}
 		default:
@@ -255,13 +260,9 @@ func (s *TxStore) Look(ctx context.Context, key string) (rec replay.Record, err 
 		if err := s.readLocks(ctx, conn, topics, held); err != nil {
 			return err
 		}
-		rec = replay.Record{}
-		err := scanRecord(conn.QueryRow(ctx, s.look, s.args([]byte(key))...), &rec)
-		if noRow(err) {
-			err = nil
-			if held[key].by != "" {
-				rec.State = replay.Pending
-			}
+		rec, err = s.standing(ctx, conn.Conn(), key)
+		if rec.State == replay.Free && held[key].by != "" {
+			rec.State = replay.Pending
 		}
 		return err
 	})
