@@ -64,6 +64,9 @@ func runApp(text string) error {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return fmt.Errorf("%s: %w", appEnv, err)
 	}
+	// What goes wrong here is meant to.
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	slog.SetDefault(log)
 	ctx := context.Background()
 	pool, err := openPool(ctx, c.Postgres)
 	if err != nil {
@@ -89,7 +92,6 @@ func runApp(text string) error {
 	guard, err := replay.New(store, replay.Config{
 		Tokens: tokens, Lease: c.Lease, Wait: 20 * time.Second, HandlerTimeout: time.Minute,
 		StoreTimeout: 3 * time.Second, SealTimeout: 30 * time.Second,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {
 		return err
