@@ -21,6 +21,7 @@ type call struct {
 	cap  capture
 
 	buffer *[]byte   // lent for cap.body
+	stored *[]byte   // lent for the record
 	marker [1]string // the value of the header that marks a replay
 }
 
@@ -115,7 +116,11 @@ func (c *call) record() []byte {
 		resp.flags |= bodyLeftOut
 		resp.body = nil
 	}
-	b := resp.append(make([]byte, 0, resp.size()))
+	if c.stored == nil { // else the handler is run again
+		c.stored = c.g.buffers.get()
+	}
+	*c.stored = resp.append((*c.stored)[:0])
+	b := *c.stored
 	if c.g.crypt != nil {
 		b = c.g.crypt.encrypt(c.id.key, b)
 	}
@@ -165,6 +170,10 @@ func (c *call) close() {
 		c.cap.body = nil
 		c.g.buffers.put(c.buffer)
 		c.buffer = nil
+	}
+	if c.stored != nil {
+		c.g.buffers.put(c.stored)
+		c.stored = nil
 	}
 }
 

@@ -41,11 +41,6 @@ type response struct {
 	body        []byte
 }
 
-func (r *response) size() int {
-	const most = 2 + len(r.fingerprint) + 2*binary.MaxVarintLen64
-	return most + opsSize(r.headers) + opsSize(r.trailers) + len(r.body)
-}
-
 func (r *response) append(b []byte) []byte {
 	b = append(b, httpRecord, r.flags)
 	if r.flags&hasFingerprint != 0 {

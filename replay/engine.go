@@ -56,7 +56,7 @@ type attempt struct {
 // A result is what a run came to.
 type result struct {
 	seal     bool   // keep response for all that follow
-	response []byte // not nil if seal
+	response []byte // not nil if seal; the task's again when do returns
 	status   int
 }
 

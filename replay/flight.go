@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -80,6 +81,7 @@ func (s *flightShard) land(f *flight, l landing) {
 	done := f.done
 	s.mu.Unlock()
 	if done != nil {
+		l.response = bytes.Clone(l.response) // the leader's buffer is lent
 		f.landing = l
 		close(done)
 	}
