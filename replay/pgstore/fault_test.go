@@ -169,9 +169,9 @@ func TestKilledBackendsCostNoLeaseAndNoError(t *testing.T) {
 	stop := make(chan struct{})
 	var wg, workers sync.WaitGroup
 	wg.Go(func() {
-		tick := time.NewTicker(20 * time.Millisecond)
+		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
-		for range 40 {
+		for range 12 {
 			killOthers(t, killer)
 			<-tick.C
 		}

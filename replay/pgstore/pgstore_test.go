@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,9 @@ func conns(n int32) func(*pgxpool.Config) {
 // newTable makes a table of its own for the test and returns how it is called.
 func newTable(t testing.TB, pool *pgxpool.Pool, c pgstore.Config) pgstore.Config {
 	t.Helper()
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
 	c.Table = "t " + strings.ToLower(rand.Text()[:12]) // a name that has to be quoted
 	if err := pgstore.Migrate(t.Context(), pool, c); err != nil {
 		t.Fatal(err)

@@ -70,11 +70,19 @@ type call struct {
 
 var binaryFormat = []int16{pgx.BinaryFormatCode} // for all parameters, or all columns
 
-// send runs calls on conn in one round trip, all or, up to the first that
-// fails, not all. It returns which failed, or len(calls) if that cannot be said.
-// If nothing was sent, pgconn.SafeToRetry(err).
+// send runs calls on conn in one round trip, all of them or those before the
+// first that fails, and returns which failed. An error that is [errUnsent] means
+// that nothing of it has reached the server; only that can be relied on, since
+// pgx may say the same of a connection that broke later.
 func (t *table) send(ctx context.Context, conn *pgx.Conn, calls ...call) (failed int, err error) {
-	if t.mode == pgx.QueryExecModeSimpleProtocol {
+	switch {
+	case conn.IsClosed():
+		return 0, fmt.Errorf("%w: the connection is closed", errUnsent)
+	case conn.PgConn().IsBusy():
+		return 0, fmt.Errorf("%w: the connection is busy; are there rows that were not closed?", errUnsent)
+	case ctx.Err() != nil:
+		return 0, fmt.Errorf("%w: %w", errUnsent, context.Cause(ctx))
+	case t.mode == pgx.QueryExecModeSimpleProtocol:
 		return sendText(ctx, conn, calls)
 	}
 	named := t.mode == pgx.QueryExecModeCacheStatement && !t.unnamed.Load()
@@ -82,7 +90,7 @@ func (t *table) send(ctx context.Context, conn *pgx.Conn, calls ...call) (failed
 	if named {
 		for i, c := range calls {
 			if descriptions[i], err = conn.Prepare(ctx, c.name, c.text); err != nil {
-				return 0, unsent{err}
+				return 0, fmt.Errorf("%w: %w", errUnsent, err)
 			}
 		}
 	}
@@ -95,44 +103,19 @@ func (t *table) send(ctx context.Context, conn *pgx.Conn, calls ...call) (failed
 		}
 		return 0, calls[0].read(conn, rr)
 	}
-	p := conn.PgConn().StartPipeline(ctx)
+	b := &pgconn.Batch{}
 	for i, c := range calls {
 		if named {
-			p.SendQueryStatement(descriptions[i], c.args, binaryFormat, binaryFormat)
+			b.ExecStatement(descriptions[i], c.args, binaryFormat, binaryFormat)
 		} else {
-			p.SendQueryParams(c.text, c.args, c.types, binaryFormat, binaryFormat)
+			b.ExecParams(c.text, c.args, c.types, binaryFormat, binaryFormat)
 		}
 	}
-	if err = p.Sync(); err != nil {
-		_ = p.Close()
-		return len(calls), err
-	}
-	for failed = range calls {
-		var result any
-		if result, err = p.GetResults(); err != nil {
-			break
-		}
-		rr, ok := result.(*pgconn.ResultReader)
-		if !ok {
-			err = fmt.Errorf("unexpected answer %T", result)
-			break
-		}
-		if err = calls[failed].read(conn, rr); err != nil {
-			break
-		}
-	}
-	if cerr := p.Close(); err == nil && cerr != nil {
-		return len(calls), cerr
-	}
-	return failed, err
+	return readAll(conn, conn.PgConn().ExecBatch(ctx, b), calls)
 }
 
-// unsent is an error that arose before any call was sent.
-type unsent struct{ error }
-
-func (u unsent) Unwrap() error { return u.error }
-
-func (u unsent) SafeToRetry() bool { return true }
+// errUnsent means that no call was sent.
+var errUnsent = errors.New("not sent")
 
 // read consumes the result of c.
 func (c *call) read(conn *pgx.Conn, rr *pgconn.ResultReader) (err error) {
@@ -155,7 +138,11 @@ func sendText(ctx context.Context, conn *pgx.Conn, calls []call) (failed int, er
 		b.WriteString(c.literal())
 		b.WriteString(";\n")
 	}
-	mrr := conn.PgConn().Exec(ctx, b.String())
+	return readAll(conn, conn.PgConn().Exec(ctx, b.String()), calls)
+}
+
+// readAll consumes the results of calls.
+func readAll(conn *pgx.Conn, mrr *pgconn.MultiResultReader, calls []call) (failed int, err error) {
 	for failed = range calls {
 		if !mrr.NextResult() {
 			break

@@ -71,7 +71,7 @@ func faultOf(err error) fault {
 	switch {
 	case errors.As(err, &connect):
 		return away
-	case pgconn.SafeToRetry(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+	case errors.Is(err, errUnsent), pgconn.SafeToRetry(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, net.ErrClosed), errors.As(err, &network):
 		return badConn
 	}

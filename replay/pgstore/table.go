@@ -83,19 +83,6 @@ func (t *table) Close() error {
 	return nil
 }
 
-// spawn runs f on a goroutine that Close waits for, or waits for f itself if the
-// store has been closed.
-func (t *table) spawn(f func()) {
-	t.watches.mu.Lock()
-	if t.isClosed() {
-		t.watches.mu.Unlock()
-		f()
-		return
-	}
-	t.running.Go(f)
-	t.watches.mu.Unlock()
-}
-
 func (t *table) isClosed() bool { return t.life.Err() != nil }
 
 // statement returns sql/name.sql for this table.

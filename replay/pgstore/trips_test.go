@@ -109,7 +109,7 @@ func TestTxSubmitTakesTheRoundTripsOfTheHandlersOwnTransaction(t *testing.T) {
 	}
 }
 
-func TestTxDuplicateIsAnsweredAfterOneRoundTrip(t *testing.T) {
+func TestTxDuplicateTakesOneRoundTripWhereItWasSealedAndElsewhereTwo(t *testing.T) {
 	p, through := behind(t, serverURL(t))
 	pool := newPool(t, through, conns(1))
 	c := newTable(t, pool, pgstore.Config{})
@@ -120,27 +120,22 @@ func TestTxDuplicateIsAnsweredAfterOneRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	duplicate := func(s replay.Store, key string) time.Duration {
-		begun := time.Now()
-		rec, _, err := s.Claim(t.Context(), claimOf(key))
-		if err != nil || rec.State != replay.Done {
-			t.Fatalf("%+v, %v", rec, err)
-		}
-		return time.Since(begun)
+	duplicate := func(s replay.Store, key string) int64 {
+		return trips(t, p, func() {
+			if rec, _, err := s.Claim(t.Context(), claimOf(key)); err != nil || rec.State != replay.Done {
+				t.Fatalf("%+v, %v", rec, err)
+			}
+		})
 	}
 	duplicate(ours, "prepares")
-	const way = 100 * time.Millisecond
-	p.Delay(way)
-	defer p.Delay(0)
-	for what, s := range map[string]replay.Store{"which sealed it": ours, "which did not": theirs} {
-		if took := duplicate(s, "k"); took >= 4*way {
-			t.Errorf("in the process %s: %v, two round trips take %v", what, took, 4*way)
+	duplicate(theirs, "prepares")
+	for i, want := range []int64{2, 1, 1} {
+		if n := duplicate(theirs, "k"); n != want {
+			t.Errorf("duplicate %d in another process: %d round trips, want %d", i+1, n, want)
 		}
-		p.Delay(0)
-		if err := pool.Ping(t.Context()); err != nil { // after the ROLLBACK of a duplicate
-			t.Fatal(err)
-		}
-		p.Delay(way)
+	}
+	if n := duplicate(ours, "k"); n != 1 {
+		t.Errorf("duplicate in the process that sealed it: %d round trips, want 1", n)
 	}
 }
 

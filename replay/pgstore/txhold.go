@@ -77,6 +77,9 @@ func (h *txHold) Seal(ctx context.Context, response []byte, retention time.Durat
 	if h.store.isClosed() {
 		return replay.ErrClosed
 	}
+	if ctx.Err() != nil { // nothing is lost yet
+		return fmt.Errorf("pgstore: seal: %w", context.Cause(ctx))
+	}
 	h.tx.end()
 	switch conn := h.conn.pgx; {
 	case conn.IsClosed():
@@ -133,7 +136,7 @@ func (h *txHold) judge(ctx context.Context, insert bool, err error) error {
 			return h.ended(fmt.Errorf("pgstore: seal: %w", replay.ErrLeaseLost))
 		}
 		return h.undone(err)
-	case pgconn.SafeToRetry(err): // nothing was sent, such as with rows that were not closed
+	case errors.Is(err, errUnsent):
 		h.conn.drop()
 		return h.undone(err)
 	}

@@ -67,12 +67,13 @@ type TxStore struct {
 	mu   sync.Mutex
 	open map[*txHold]struct{} // guarded by mu
 
-	// careful says that the transactions have a higher isolation level than read
-	// committed.
-	careful atomic.Bool
+	// isolation is what the server's default has turned out to be, or what was
+	// asked for.
+	isolation atomic.Int32
 
-	start, startRead, tryLock, lockFirst, lockAgain, read, clear, seal, commit *statement
-	ended, holders, watched                                                    string
+	level                                                *statement
+	start, startRead, tryLock, read, clear, seal, commit *statement
+	ended, holders, watched                              string
 }
 
 // NewTx returns a TxStore on the table that c names, which [Migrate] makes, or
@@ -101,9 +102,14 @@ func NewTx(pool *pgxpool.Pool, c TxConfig) (*TxStore, error) {
 	}
 	s.start, s.commit = newStatement(begin), newStatement("COMMIT")
 	s.startRead = newStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
-	s.careful.Store(c.IsoLevel == pgx.RepeatableRead || c.IsoLevel == pgx.Serializable)
-	s.tryLock, s.lockFirst = s.statement("tx_lock"), s.statement("tx_lock_first")
-	s.lockAgain, s.read = s.statement("tx_lock_again"), s.statement("tx_read")
+	s.level = newStatement("SHOW transaction_isolation")
+	switch c.IsoLevel {
+	case pgx.ReadCommitted:
+		s.isolation.Store(readsAfresh)
+	case pgx.RepeatableRead, pgx.Serializable:
+		s.isolation.Store(readsOnce)
+	}
+	s.tryLock, s.read = s.statement("tx_lock"), s.statement("tx_read")
 	s.clear, s.seal = s.statement("tx_clear"), s.statement("tx_seal")
 	s.ended = s.text("tx_ended")
 	s.holders, s.watched = s.text("tx_holders"), s.text("watched")
@@ -121,8 +127,9 @@ type sighting struct {
 }
 
 // Claim implements [replay.Store] in one round trip, which begins the
-// transaction as well. If the key is not to be had, the connection goes back to
-// the pool.
+// transaction as well. If the key is not to be had, it takes another to roll back,
+// unless this process has lately seen it done; and the connection goes back to the
+// pool.
 func (s *TxStore) Claim(ctx context.Context, c replay.Claim) (rec replay.Record, h replay.Hold, err error) {
 	if rec, ok, err := s.replayed(ctx, c.Key); ok || err != nil {
 		return rec, nil, err
@@ -155,8 +162,7 @@ func (s *TxStore) Claim(ctx context.Context, c replay.Claim) (rec replay.Record,
 			})
 			return err == nil, err
 		}
-		// The answer need not wait for the end of this transaction.
-		s.spawn(func() { conn.rollBack() })
+		conn.rollBack() // first: until then, it looks like an owner
 		return true, nil
 	})
 	return rec, h, err
@@ -199,39 +205,53 @@ func (s *TxStore) Close() error {
 // keeps accounts by page, so that strangers' keys would get in each other's way.
 func (s *TxStore) begin(ctx context.Context, conn *pgx.Conn, id int64, key string) (see sighting, err error) {
 	var (
-		locks     int // taken
-		isolation string
-		careful   = s.careful.Load()
-		locked    = func(r row) error {
+		locks    int // taken
+		lockCall = call{statement: s.tryLock, args: [][]byte{bigint(id)}, row: func(r row) error {
 			var got bool
-			err := r.Scan(&got, &see.pid, &isolation)
+			err := r.Scan(&got, &see.pid)
 			if got {
 				locks++
 			}
 			return err
-		}
-		lockArgs = [][]byte{bigint(id), []byte(key)}
+		}}
 		readCall = call{statement: s.read, args: [][]byte{[]byte(key)}, row: func(r row) error { return see.scan(r) }}
 	)
-	if careful {
-		_, err = s.send(ctx, conn, call{statement: s.startRead},
-			call{statement: s.lockFirst, args: lockArgs, row: locked}, readCall, call{statement: s.commit},
-			call{statement: s.start}, call{statement: s.lockAgain, args: lockArgs[:1], row: locked})
+	switch s.isolation.Load() {
+	case readsAfresh:
+		_, err = s.send(ctx, conn, call{statement: s.start}, lockCall, readCall)
+		see.locked = locks == 1
+	case readsOnce:
+		_, err = s.send(ctx, conn, call{statement: s.startRead}, lockCall, readCall, call{statement: s.commit},
+			call{statement: s.start}, lockCall)
 		see.locked = locks == 2
-		return see, err
-	}
-	_, err = s.send(ctx, conn, call{statement: s.start},
-		call{statement: s.tryLock, args: lockArgs, row: locked}, readCall)
-	see.locked = locks == 1
-	if err == nil && isolation != string(pgx.ReadCommitted) && isolation != string(pgx.ReadUncommitted) {
-		s.careful.Store(true)
-		return see, errCareless
+	default: // the first claims find out
+		if err = s.findIsolation(ctx, conn); err == nil {
+			return s.begin(ctx, conn, id, key)
+		}
 	}
 	return see, err
 }
 
-// errCareless means that a claim read by an old snapshot.
-var errCareless = fmt.Errorf("%w, or may have", errAgain)
+// findIsolation asks for the isolation level of a transaction that is begun as
+// those of the handlers are.
+func (s *TxStore) findIsolation(ctx context.Context, conn *pgx.Conn) error {
+	var level string
+	_, err := s.send(ctx, conn, call{statement: s.start},
+		call{statement: s.level, row: func(r row) error { return r.Scan(&level) }}, call{statement: s.commit})
+	switch pgx.TxIsoLevel(level) {
+	case pgx.ReadCommitted, pgx.ReadUncommitted:
+		s.isolation.Store(readsAfresh)
+	case pgx.RepeatableRead, pgx.Serializable:
+		s.isolation.Store(readsOnce)
+	}
+	return err
+}
+
+// What kind of snapshots the transactions have.
+const (
+	readsAfresh int32 = iota + 1 // one for each statement
+	readsOnce                    // one for the transaction, with the first statement
+)
 
 // scan reads a row of tx_read.sql.
 func (see *sighting) scan(r interface{ Scan(...any) error }) error {
