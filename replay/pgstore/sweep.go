@@ -19,7 +19,10 @@ const sweepBlocks = 16384
 type sweeper struct {
 	mu   sync.Mutex
 	from map[string]int64 // block to go on at, by suffix; guarded by mu
-	run  int              // removed since the run began; guarded by mu
+
+	// A run is the calls up to one that finds no more. Guarded by mu.
+	running bool
+	run     int // removed in it
 }
 
 // Sweep implements [replay.Sweeper]. It reads the table in the order in which it
@@ -41,8 +44,10 @@ func (t *table) Sweep(ctx context.Context, limit int) (removed int, err error) {
 	defer t.sweeper.mu.Unlock()
 	suffixes := []string{""}
 	if t.cfg.Partition > 0 {
-		if err := t.rotate(ctx); err != nil {
-			return 0, err
+		if !t.sweeper.running {
+			if err := t.rotate(ctx); err != nil {
+				return 0, err
+			}
 		}
 		suffixes = otherPartitions
 	}
@@ -50,6 +55,7 @@ func (t *table) Sweep(ctx context.Context, limit int) (removed int, err error) {
 		n, err := t.sweepOne(ctx, suffix, limit-removed)
 		removed += n
 		t.sweeper.run += n
+		t.sweeper.running = err == nil && removed >= limit
 		if err != nil || removed >= limit {
 			t.log.LogAttrs(ctx, slog.LevelDebug, "submitonce: sweeping", slog.Int("removed", t.sweeper.run))
 			return removed, err

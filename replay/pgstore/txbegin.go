@@ -1,0 +1,95 @@
+package pgstore
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/submitonce/submitonce/replay"
+)
+
+// A sighting is what a claim finds under its key.
+type sighting struct {
+	locked bool  // nobody else has the key in an open transaction, and now we have
+	pid    int32 // of our session
+	exists bool  // there is a row, maybe expired
+	rec    replay.Record
+	owner  []byte
+	live   bool
+}
+
+// begin begins a transaction on conn, tries to lock the key and reads its
+// record, all in one round trip.
+//
+// The record must be read by a snapshot that is younger than the lock, or a
+// commit between the two goes unseen. From repeatable read on, the first
+// statement takes the snapshot of the whole transaction, and that statement is the
+// lock. There, a short transaction before it locks and reads. It also keeps that
+// read out of what a serializable transaction is held to account for: the server
+// keeps accounts by page, so that strangers' keys would get in each other's way.
+func (s *TxStore) begin(ctx context.Context, conn *pgx.Conn, id int64, key string) (see sighting, err error) {
+	var (
+		locks    int // taken
+		lockCall = call{statement: s.tryLock, args: [][]byte{bigint(id)}, row: func(r row) error {
+			var got bool
+			err := r.Scan(&got, &see.pid)
+			if got {
+				locks++
+			}
+			return err
+		}}
+		readCall = call{statement: s.read, args: [][]byte{[]byte(key)}, row: func(r row) error { return see.scan(r) }}
+	)
+	switch s.isolation.Load() {
+	case readsAfresh:
+		_, err = s.send(ctx, conn, call{statement: s.start}, lockCall, readCall)
+		see.locked = locks == 1
+	case readsOnce:
+		_, err = s.send(ctx, conn, call{statement: s.startRead}, lockCall, readCall, call{statement: s.commit},
+			call{statement: s.start}, lockCall)
+		see.locked = locks == 2
+	default: // the first claims find out
+		if err = s.findIsolation(ctx, conn); err == nil {
+			return s.begin(ctx, conn, id, key)
+		}
+	}
+	return see, err
+}
+
+// findIsolation asks for the isolation level of a transaction that is begun as
+// those of the handlers are.
+func (s *TxStore) findIsolation(ctx context.Context, conn *pgx.Conn) error {
+	var level string
+	_, err := s.send(ctx, conn, call{statement: s.start},
+		call{statement: s.level, row: func(r row) error { return r.Scan(&level) }}, call{statement: s.commit})
+	switch pgx.TxIsoLevel(level) {
+	case pgx.ReadCommitted, pgx.ReadUncommitted:
+		s.isolation.Store(readsAfresh)
+	case pgx.RepeatableRead, pgx.Serializable:
+		s.isolation.Store(readsOnce)
+	}
+	return err
+}
+
+// What kind of snapshots the transactions have.
+const (
+	readsAfresh int32 = iota + 1 // one for each statement
+	readsOnce                    // one for the transaction, with the first statement
+)
+
+// scan reads a row of tx_read.sql.
+func (see *sighting) scan(r interface{ Scan(...any) error }) error {
+	var (
+		state    int16
+		attempt  int32
+		left     pgtype.Interval
+		response []byte
+	)
+	if err := r.Scan(&see.owner, &state, &attempt, &left, &response); err != nil {
+		return err
+	}
+	see.exists, see.live = true, duration(left) > 0
+	see.rec = recordOf(state, attempt, duration(left), response)
+	return nil
+}
