@@ -60,10 +60,12 @@ func (s site) harness() storetest.Harness {
 func TestStoreKeepsItsPromises(t *testing.T) {
 	for name, setting := range settings {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			storetest.Run(t, site{url: serverURL(t), setting: setting}.harness())
 		})
 	}
 	t.Run("partitioned", func(t *testing.T) {
+		t.Parallel()
 		storetest.Run(t, site{url: serverURL(t), config: pgstore.Config{Partition: 24 * time.Hour}}.harness())
 	})
 }
@@ -71,6 +73,7 @@ func TestStoreKeepsItsPromises(t *testing.T) {
 func TestTxStoreKeepsItsPromises(t *testing.T) {
 	for name, setting := range settings {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			storetest.Run(t, site{url: serverURL(t), setting: setting, tx: true}.harness())
 		})
 	}
@@ -85,9 +88,11 @@ func TestStoresKeepTheirPromisesBehindPgBouncer(t *testing.T) {
 		"cached statements": execMode(pgx.QueryExecModeCacheStatement),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			storetest.Run(t, site{url: bouncer.URL, setting: []func(*pgxpool.Config){setting}}.harness())
 		})
 		t.Run(name+", transactional", func(t *testing.T) {
+			t.Parallel()
 			storetest.Run(t, site{url: bouncer.URL, setting: []func(*pgxpool.Config){setting}, tx: true}.harness())
 		})
 	}
