@@ -44,6 +44,7 @@ func NewRedis(ctx context.Context, args ...string) (*RedisServer, error) {
 	s.process = process{name: binary, args: append([]string{
 		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no",
 		"--cluster-config-file", "nodes.conf",
+		"--repl-diskless-sync-delay", "0", // replicas come up at once
 	}, args...)}
 	if err := s.Start(ctx); err != nil {
 		s.Close()
