@@ -1,7 +1,7 @@
 // Package redisstore keeps records in Redis or Valkey, for many instances: a
 // single server, Sentinel or Cluster, through go-redis.
 //
-//	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+//	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
 //	store, err := redisstore.New(client, redisstore.Config{})
 //	if err != nil { … }
 //	defer store.Close()
@@ -26,6 +26,8 @@
 // lost runs again. [Config.Replicas] narrows that; it does not close it. An
 // evicting maxmemory-policy drops records before their time: use noeviction, with
 // which a full server refuses new claims while it still takes the outcomes of
-// running ones. Where effects matter, put this store before PostgreSQL with
-// package tieredstore.
+// running ones. (A server before Redis 7 cannot: there the claim of an outcome that
+// did not fit stands for the whole retention, so that nothing runs twice, and
+// duplicates wait in vain.) Where effects matter, put this store before PostgreSQL
+// with package tieredstore.
 package redisstore

@@ -9,7 +9,7 @@ import (
 )
 
 func Example() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
 	defer client.Close()
 	store, err := redisstore.New(client, redisstore.Config{Prefix: "shop:"})
 	if err != nil {

@@ -2,7 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -11,57 +11,101 @@ import (
 
 // A hold is a won claim. All its state is in Redis.
 type hold struct {
-	s     *Store
-	name  string
-	owner replay.Owner
+	s    *Store
+	name string
+	head head // the whole record, while it is ours
 }
 
-// Extend implements [replay.Hold].
+// What the scripts return.
+const (
+	lost = 0 // the record is not ours
+	mute = 2 // done, but those who wait could not be told
+)
+
+// Extend implements [replay.Hold] in one round trip.
 func (h *hold) Extend(ctx context.Context, lease time.Duration) error {
-	if err := h.s.check(ctx); err != nil {
-		return fmt.Errorf("redisstore: extend: %w", err)
-	}
-	n, err := h.s.extend.Run(ctx, h.s.client, []string{h.name}, h.owner[:], (lease + grace).Milliseconds()).Int()
-	return h.ended("extend", n, err)
+	s := h.s
+	return s.call(ctx, "extend", func() error {
+		n, err := s.scripts.extend.Run(ctx, s.client, []string{h.name}, h.head[:], millis(lease+grace)).Int()
+		return h.ended(ctx, n, err)
+	})
 }
 
 // Seal implements [replay.Hold] in one round trip.
 func (h *hold) Seal(ctx context.Context, response []byte, retention time.Duration) error {
 	s := h.s
-	if err := s.check(ctx); err != nil {
-		return fmt.Errorf("redisstore: seal: %w", err)
+	if err := s.begin(ctx); err != nil {
+		return fail("seal", err)
 	}
-	script := s.seal
+	defer s.calls.Done()
+	// The record is a copy, so that a call which outlasts ctx reads nothing that is
+	// the caller's again.
+	record := h.head.sealed(response)
+	var err error
+	if s.c.Replicas == 0 && s.heeds(ctx) {
+		err = h.seal(ctx, s.client, record, retention)
+	} else {
+		err = h.sealAside(ctx, record, retention)
+	}
+	if err != nil {
+		return fail("seal", err)
+	}
+	return nil
+}
+
+// sealAside seals where it takes more than the call to the server.
+func (h *hold) sealAside(ctx context.Context, record []byte, retention time.Duration) error {
+	f := func() (struct{}, error) {
+		return struct{}{}, h.s.write(ctx, h.name, func(to session) (bool, error) {
+			return true, h.seal(ctx, to, record, retention)
+		})
+	}
+	var err error
+	if h.s.heeds(ctx) {
+		_, err = f()
+	} else {
+		_, err = aside(ctx, h.s, f)
+	}
+	return err
+}
+
+func (h *hold) seal(ctx context.Context, to session, record []byte, retention time.Duration) error {
+	s := h.s
+	script := s.scripts.seal
 	if s.unflagged.Load() {
-		script = s.oldSeal
+		script = s.scripts.oldSeal
 	}
-	args := []any{h.owner[:], response, max(retention.Milliseconds(), 1), s.publish}
-	n, err := script.Run(ctx, s.client, []string{h.name}, args...).Int()
-	if err != nil && strings.Contains(err.Error(), "compil") && script == s.seal {
+	keys, ms := []string{h.name}, millis(retention)
+	n, err := script.Run(ctx, to, keys, h.head[:], record, ms, s.publish).Int()
+	if err != nil && script != s.scripts.oldSeal && strings.Contains(err.Error(), "compil") {
 		s.unflagged.Store(true) // before Redis 7, "#!" is no Lua
-		n, err = s.oldSeal.Run(ctx, s.client, []string{h.name}, args...).Int()
+		n, err = s.scripts.oldSeal.Run(ctx, to, keys, h.head[:], record, ms, s.publish).Int()
 	}
-	if err == nil && n == 1 {
-		err = s.replicated(ctx)
-	}
-	return h.ended("seal", n, err)
+	return h.ended(ctx, n, err)
 }
 
 // Release implements [replay.Hold] in one round trip.
 func (h *hold) Release(ctx context.Context) error {
-	if err := h.s.check(ctx); err != nil {
-		return fmt.Errorf("redisstore: release: %w", err)
-	}
-	err := h.s.release.Run(ctx, h.s.client, []string{h.name}, h.owner[:], h.s.publish).Err()
-	return h.ended("release", 1, err)
+	s := h.s
+	return s.call(ctx, "release", func() error {
+		n, err := s.scripts.release.Run(ctx, s.client, []string{h.name}, h.head[:], s.publish).Int()
+		return h.ended(ctx, n, err)
+	})
 }
 
-func (h *hold) ended(call string, n int, err error) error {
+func (h *hold) ended(ctx context.Context, n int, err error) error {
 	switch {
 	case err != nil:
-		return fmt.Errorf("redisstore: %s: %w", call, err)
-	case n == 0:
-		return fmt.Errorf("redisstore: %s: %w", call, replay.ErrLeaseLost)
+		return err
+	case n == lost:
+		return replay.ErrLeaseLost
+	case n == mute:
+		h.s.muted.Do(func() {
+			h.s.c.Logger.LogAttrs(ctx, slog.LevelWarn,
+				"submitonce: Redis refuses "+h.s.publish+", so that duplicates learn of outcomes by polling only;"+
+					" allow this user the channels that begin as the keys do",
+				slog.String("channels", h.s.c.Prefix+"*"))
+		})
 	}
 	return nil
 }

@@ -3,8 +3,8 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,222 +13,234 @@ import (
 	"github.com/submitonce/submitonce/replay"
 )
 
+// confirmWithin is how long a server may take to confirm a subscription. Whoever
+// watches would rather poll than wait longer.
+const confirmWithin = time.Second
+
 // Watch implements [replay.Watcher]. All watchers of a process share one
 // connection, or in a cluster one for each node that has their keys, opened by
-// the first. Watch returns when the server has confirmed the subscription. When
-// a connection was lost, all its watchers are woken, since a message may have
-// been lost with it.
+// the first and closed when nobody has watched for half a minute. Watch returns
+// when the server has confirmed the subscription, and fails if it has not within
+// a second. When a connection is lost, all its watchers are woken, since a
+// message may have been lost with it, and subscribed anew.
 func (s *Store) Watch(ctx context.Context, key string) (<-chan struct{}, func(), error) {
-	if err := s.check(ctx); err != nil {
-		return nil, nil, fmt.Errorf("redisstore: watch: %w", err)
-	}
 	name := s.name(key)
-	h, err := s.hubs.of(ctx, name)
+	w, err := call(ctx, s, "watch", func() (*watcher, error) {
+		w, err := s.ears.watch(ctx, name)
+		for range 2 { // more, if the connection was lost, perhaps long ago
+			if errors.Is(err, errLineLost) {
+				w, err = s.ears.watch(ctx, name)
+			}
+		}
+		return w, err
+	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("redisstore: watch: %w", err)
+		return nil, nil, err
 	}
-	changed, stop, err := h.watch(ctx, name)
-	if err != nil {
-		return nil, nil, fmt.Errorf("redisstore: watch: %w", err)
-	}
-	return changed, stop, nil
+	return w.changed, func() { s.ears.leave(w) }, nil
 }
 
-// hubs are the connections that messages come in by.
-type hubs struct {
+// ears hear what the server says of the names that are watched.
+type ears struct {
 	client  redis.UniversalClient
-	log     *slog.Logger
 	ctx     context.Context // ends with the store
 	running *sync.WaitGroup
 
 	mu     sync.Mutex
-	closed bool                           // guarded by mu
-	hubs   map[redis.UniversalClient]*hub // guarded by mu; by node
+	closed bool                            // guarded by mu
+	lines  map[redis.UniversalClient]*line // guarded by mu; by node
+	topics map[string]*topic               // guarded by mu
 }
 
-// of returns the hub that hears of name.
-func (hs *hubs) of(ctx context.Context, name string) (*hub, error) {
-	node, sharded := hs.client, false
-	if cluster, ok := hs.client.(*redis.ClusterClient); ok {
-		master, err := cluster.MasterForKey(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		node, sharded = master, true
+func newEars(ctx context.Context, client redis.UniversalClient, running *sync.WaitGroup) *ears {
+	return &ears{
+		client: client, ctx: ctx, running: running,
+		lines: make(map[redis.UniversalClient]*line), topics: make(map[string]*topic),
 	}
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	if hs.closed {
+}
+
+// A topic is a name that somebody watches, or did a moment ago. All of it is
+// guarded by the ears' mu.
+type topic struct {
+	name      string
+	line      *line
+	state     subscription
+	confirmed chan struct{} // closed when it goes live, or err is set
+	err       error
+	again     bool // it was live by a connection that is lost
+	watchers  map[*watcher]bool
+}
+
+// A subscription says how far a topic has come. The server is never told
+// anything while its answer to the last is out, so that answers cannot be taken
+// for others.
+type subscription int
+
+const (
+	fresh      subscription = iota // the server knows nothing of it
+	subscribed                     // the server has been told
+	live                           // and has confirmed
+	leaving                        // the server has been told that it is over
+)
+
+type watcher struct {
+	topic   *topic
+	changed chan struct{}
+}
+
+func (e *ears) watch(ctx context.Context, name string) (*watcher, error) {
+	node, err := e.node(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{changed: make(chan struct{}, 1)}
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
 		return nil, replay.ErrClosed
 	}
-	h := hs.hubs[node]
-	if h == nil {
-		h = &hub{log: hs.log, sharded: sharded, topics: make(map[string]*topic)}
-		if sharded {
-			h.conn = node.SSubscribe(hs.ctx)
-		} else {
-			h.conn = node.Subscribe(hs.ctx)
-		}
-		hs.hubs[node] = h
-		hs.running.Go(func() { h.listen(hs.ctx) })
-	}
-	return h, nil
-}
-
-func (hs *hubs) close() {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	hs.closed = true
-	for _, h := range hs.hubs {
-		_ = h.conn.Close() // it was only read
-	}
-}
-
-// A hub is one connection and who listens to it.
-type hub struct {
-	conn    *redis.PubSub
-	sharded bool
-	log     *slog.Logger
-
-	mu     sync.Mutex
-	topics map[string]*topic // guarded by mu
-}
-
-// A topic is a name that is being watched.
-type topic struct {
-	confirmed chan struct{} // closed when the server has confirmed the subscription
-	known     bool          // confirmed is closed; guarded by the hub's mu
-	watchers  map[chan struct{}]bool
-}
-
-func (h *hub) watch(ctx context.Context, name string) (<-chan struct{}, func(), error) {
-	c := make(chan struct{}, 1)
-	h.mu.Lock()
-	tp, old := h.topics[name]
-	if !old {
-		tp = &topic{confirmed: make(chan struct{}), watchers: make(map[chan struct{}]bool)}
-		h.topics[name] = tp
-	}
-	tp.watchers[c] = true
-	h.mu.Unlock()
-	stop := func() { h.leave(name, tp, c) }
-	if !old {
-		if err := h.subscribe(ctx, name); err != nil {
-			stop()
-			return nil, nil, err
-		}
-	}
-	select {
-	case <-tp.confirmed:
-		return c, stop, nil
-	case <-ctx.Done():
-		stop()
-		return nil, nil, ctx.Err()
-	}
-}
-
-func (h *hub) subscribe(ctx context.Context, name string) error {
-	if h.sharded {
-		return h.conn.SSubscribe(ctx, name)
-	}
-	return h.conn.Subscribe(ctx, name)
-}
-
-// leave ends one watcher's interest, and the subscription with the last.
-func (h *hub) leave(name string, tp *topic, c chan struct{}) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !tp.watchers[c] {
-		return
-	}
-	delete(tp.watchers, c)
-	if len(tp.watchers) > 0 || h.topics[name] != tp {
-		return
-	}
-	delete(h.topics, name)
-	// Under mu, so that the commands of the next watcher follow this one.
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if h.sharded {
-		_ = h.conn.SUnsubscribe(ctx, name) // a message too many does no harm
-	} else {
-		_ = h.conn.Unsubscribe(ctx, name)
-	}
-}
-
-// listen hands out messages until the store is closed.
-func (h *hub) listen(ctx context.Context) {
-	failures := 0
-	for {
-		msg, err := h.conn.Receive(ctx)
-		switch m := msg.(type) {
-		case *redis.Subscription:
-			failures = 0
-			if m.Kind == "subscribe" || m.Kind == "ssubscribe" {
-				h.confirm(m.Channel)
-			} else if m.Kind == "sunsubscribe" && m.Count >= 0 {
-				h.wake(m.Channel) // the slot may have moved: the poll goes on
-			}
-		case *redis.Message:
-			h.wake(m.Channel)
-		}
-		if err == nil {
-			continue
-		}
-		if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
-			return
-		}
-		// go-redis connects anew with the next Receive and subscribes again.
-		h.wakeAll()
-		if failures++; failures > 1 {
-			pause(ctx, min(time.Duration(failures)*50*time.Millisecond, time.Second))
-		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-func (h *hub) confirm(name string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	tp := h.topics[name]
+	tp := e.topics[name]
 	if tp == nil {
+		tp = &topic{name: name, confirmed: make(chan struct{}), watchers: make(map[*watcher]bool)}
+		e.topics[name] = tp
+		e.join(tp, node)
+	}
+	w.topic = tp
+	tp.watchers[w] = true
+	l, confirmed, err := tp.line, tp.confirmed, tp.line.resting
+	e.mu.Unlock()
+	if err != nil {
+		e.leave(w)
+		return nil, err
+	}
+
+	timer := time.NewTimer(confirmWithin)
+	defer timer.Stop()
+	select {
+	case <-confirmed:
+		e.mu.Lock()
+		err = tp.err
+		e.mu.Unlock()
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-timer.C:
+		l.hangUp() // the line is dead, for all that anybody knows
+		err = errNotConfirmed
+	}
+	if err != nil {
+		e.leave(w)
+		return nil, err
+	}
+	return w, nil
+}
+
+var (
+	errNotConfirmed = errors.New("the server has not confirmed the subscription in time")
+	errLineLost     = errors.New("the connection was lost")
+)
+
+// leave ends a watcher's interest, and the subscription with the last.
+func (e *ears) leave(w *watcher) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	tp := w.topic
+	if !tp.watchers[w] {
 		return
 	}
-	if !tp.known {
-		tp.known = true
+	delete(tp.watchers, w)
+	if len(tp.watchers) == 0 && tp.line != nil {
+		tp.line.tend(tp)
+	}
+}
+
+// node returns the client of the server that hears of name.
+func (e *ears) node(ctx context.Context, name string) (redis.UniversalClient, error) {
+	if cluster, ok := e.client.(*redis.ClusterClient); ok {
+		return cluster.MasterForKey(ctx, name)
+	}
+	return e.client, nil
+}
+
+// join gives a topic to the line of its node. The caller holds mu.
+func (e *ears) join(tp *topic, node redis.UniversalClient) {
+	l := e.lines[node]
+	if l == nil {
+		_, sharded := e.client.(*redis.ClusterClient)
+		l = &line{e: e, node: node, sharded: sharded, kick: make(chan struct{}, 1)}
+		e.lines[node] = l
+		e.running.Go(l.run)
+	}
+	tp.line = l
+	l.tend(tp)
+}
+
+// drop forgets a topic. The caller holds mu.
+func (e *ears) drop(tp *topic) {
+	tp.line = nil
+	if e.topics[tp.name] == tp {
+		delete(e.topics, tp.name)
+	}
+}
+
+func (e *ears) close() {
+	e.mu.Lock()
+	e.closed = true
+	for _, tp := range e.topics {
+		tp.fail(replay.ErrClosed)
+	}
+	lines := slices.Collect(maps.Values(e.lines))
+	e.mu.Unlock()
+	for _, l := range lines {
+		l.hangUp()
+	}
+}
+
+// heard takes a message from a line. It reports whether the message belongs to
+// what the line has asked for.
+func (e *ears) heard(l *line, msg any) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch m := msg.(type) {
+	case *redis.Message:
+		if tp := e.topics[m.Channel]; tp != nil {
+			tp.wake()
+		}
+	case *redis.Subscription:
+		tp := e.topics[m.Channel]
+		if tp == nil || tp.line != l {
+			return false
+		}
+		switch began := m.Kind == "subscribe" || m.Kind == "ssubscribe"; {
+		case began && tp.state == subscribed:
+			tp.state = live
+			close(tp.confirmed)
+			if tp.again {
+				tp.again = false
+				tp.wake() // a message may have been lost meanwhile
+			}
+		case !began && tp.state == leaving:
+			tp.state = fresh
+		default:
+			return false // a slot has moved to another node
+		}
+		l.tend(tp)
+	}
+	return true
+}
+
+// fail sends those away who wait for the subscription. The caller holds mu.
+func (tp *topic) fail(err error) {
+	if tp.state != live && tp.err == nil {
+		tp.err = err
 		close(tp.confirmed)
-		return
-	}
-	tp.wake() // subscribed anew, after a connection was lost
-}
-
-func (h *hub) wake(name string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if tp := h.topics[name]; tp != nil {
-		tp.wake()
 	}
 }
 
-func (h *hub) wakeAll() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, tp := range h.topics {
-		tp.wake()
-	}
-}
-
-// wake tells the topic's watchers. The caller holds the hub's mu.
+// wake tells the topic's watchers. The caller holds mu.
 func (tp *topic) wake() {
-	for c := range tp.watchers {
+	for w := range tp.watchers {
 		select {
-		case c <- struct{}{}:
+		case w.changed <- struct{}{}:
 		default: // it has been told already
 		}
 	}

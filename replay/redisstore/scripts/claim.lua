@@ -1,6 +1,6 @@
 -- Claims KEYS[1] with the pending record ARGV[1] for ARGV[2] ms, of which the
 -- last ARGV[3] are the grace in which an abandoned claim is kept for its
--- attempt. The common cases do not come here: see Store.Claim.
+-- attempt. The common cases do not come here: see Store.claim.
 --
 -- Returns what stands, its life left in ms, and 1 if the claim won.
 local stands = redis.call('GET', KEYS[1])

@@ -1,16 +1,29 @@
 #!lua flags=allow-oom
--- Seals KEYS[1] of owner ARGV[1] with the response ARGV[2] for ARGV[3] ms, and
--- tells who waits by ARGV[4], which is PUBLISH or SPUBLISH. The channel is named
--- as the key, so that a cluster keeps both in one slot. Returns 0 if the record
--- is not this owner's.
+-- Makes KEYS[1] the done record ARGV[2] for ARGV[3] ms, if it is still the pending
+-- record ARGV[1], and tells who waits by ARGV[4], which is PUBLISH or SPUBLISH.
+-- The channel is named as the key, so that a cluster keeps both in one slot.
+-- Returns 0 if the record is another's, and 2 if the waiters could not be told.
 --
 -- It may write beyond maxmemory: the handler has acted, so that its outcome must
--- not be lost; new claims are refused then.
-local head = redis.call('GETRANGE', KEYS[1], 0, 20)
-local owned = string.sub(head, 2, 17) == ARGV[1]
-if owned and string.byte(head) == 80 then -- 'P'
-  redis.call('SET', KEYS[1], 'D' .. string.sub(head, 2) .. ARGV[2], 'PX', ARGV[3])
-  redis.call(ARGV[4], KEYS[1], '')
+-- not be lost; new claims are refused then. A server that does not know the flag
+-- keeps the pending record for as long as the outcome would have stood, so that
+-- at least nothing runs twice.
+local stands = redis.call('GET', KEYS[1])
+if stands == ARGV[1] then
+  local set = redis.pcall('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+  if set.err then
+    redis.call('PEXPIRE', KEYS[1], ARGV[3] + 60000) -- a minute beyond the lease
+    return set
+  end
+  if type(redis.pcall(ARGV[4], KEYS[1], '')) == 'table' then
+    return 2
+  end
   return 1
 end
-return owned and 1 or 0 -- a repetition keeps the first response
+if not stands or string.sub(stands, 1, 21) ~= string.sub(ARGV[2], 1, 21) then
+  return 0
+end
+-- A repetition keeps the first response. It writes, so that a WAIT after it has
+-- something to wait for.
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
