@@ -11,6 +11,7 @@ CREATE TABLE IF NOT EXISTS {table} (
   -- Pending: when the lease ends. Done: when the retention ends. Deliberately
   -- without an index: with one, no seal could be a heap-only update.
   expires_at timestamptz NOT NULL,
-  -- Opaque; may be encrypted.
+  -- Opaque; may be encrypted. Compressed by the server from 2 kB on: of 10 kB of
+  -- JSON it makes half, for 35 µs more.
   response   bytea
 ){layout}
