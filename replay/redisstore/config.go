@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
@@ -22,12 +23,13 @@ type Config struct {
 	Prefix string
 
 	// Replicas is how many replicas have to acknowledge a claim and a seal, by
-	// WAIT, before it counts. It costs one more round trip each, and makes it less
-	// likely, but not impossible, that a fail-over loses them. The default is 0.
+	// WAIT, before it counts. It makes it less likely, but not impossible, that a
+	// fail-over loses them. The default is 0.
 	Replicas int
 
 	// ReplicasTimeout bounds that wait; after it the call fails, and a guard
-	// answers 503 or tries the seal again. The default is 100 ms.
+	// answers 503 or tries the seal again. It has to be shorter than the client's
+	// ReadTimeout. The default is 100 ms.
 	ReplicasTimeout time.Duration
 
 	// Logger hears what an operator must know. The default is slog.Default().
@@ -37,11 +39,14 @@ type Config struct {
 // check returns all that is wrong with client and c.
 func (c Config) check(client redis.UniversalClient) error {
 	var errs []error
+	readTimeout := time.Duration(math.MaxInt64)
 	switch client := client.(type) {
 	case nil:
 		errs = append(errs, errors.New("redisstore: client is nil: make one with redis.NewUniversalClient"))
 	case *redis.Client:
+		readTimeout = client.Options().ReadTimeout
 	case *redis.ClusterClient:
+		readTimeout = client.Options().ReadTimeout
 		if client.Options().ReadOnly {
 			errs = append(errs, errors.New("redisstore: client reads from replicas, which lag behind:"+
 				" ReadOnly, RouteByLatency and RouteRandomly have to be false"))
@@ -49,10 +54,6 @@ func (c Config) check(client redis.UniversalClient) error {
 	case *redis.Ring:
 		errs = append(errs, errors.New("redisstore: client is a Ring, which looks for a key on another server"+
 			" while its own is away, so that handlers would run again: use a cluster or Sentinel"))
-	default:
-		if c.Replicas > 0 {
-			errs = append(errs, fmt.Errorf("redisstore: Config.Replicas needs a *redis.Client or *redis.ClusterClient, not a %T", client))
-		}
 	}
 	if strings.ContainsAny(c.Prefix, "{}") {
 		errs = append(errs, fmt.Errorf("redisstore: Config.Prefix is %q: a cluster takes what stands in braces for the whole key", c.Prefix))
@@ -62,6 +63,10 @@ func (c Config) check(client redis.UniversalClient) error {
 	}
 	if c.ReplicasTimeout < 0 {
 		errs = append(errs, fmt.Errorf("redisstore: Config.ReplicasTimeout is %v: it has to be positive", c.ReplicasTimeout))
+	}
+	if c.Replicas > 0 && readTimeout > 0 && c.ReplicasTimeout >= readTimeout {
+		errs = append(errs, fmt.Errorf("redisstore: Config.ReplicasTimeout is %v: it has to be shorter than the client's ReadTimeout, %v",
+			c.ReplicasTimeout, readTimeout))
 	}
 	return errors.Join(errs...)
 }

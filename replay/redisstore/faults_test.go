@@ -328,6 +328,11 @@ func TestConfigIsChecked(t *testing.T) {
 			t.Errorf("New = %v, want it to say %q", err, text)
 		}
 	}
+	c := client(t, &redis.Options{Addr: "127.0.0.1:1", ReadTimeout: time.Second})
+	_, err = redisstore.New(c, redisstore.Config{Replicas: 1, ReplicasTimeout: time.Second})
+	if err == nil || !strings.Contains(err.Error(), "ReadTimeout, 1s") {
+		t.Errorf("New = %v, want it to say that ReplicasTimeout is too long", err)
+	}
 }
 
 func TestForeignValueIsAnError(t *testing.T) {

@@ -56,8 +56,8 @@ func (h *hold) Seal(ctx context.Context, response []byte, retention time.Duratio
 // sealAside seals where it takes more than the call to the server.
 func (h *hold) sealAside(ctx context.Context, record []byte, retention time.Duration) error {
 	f := func() (struct{}, error) {
-		return struct{}{}, h.s.write(ctx, h.name, func(to session) (bool, error) {
-			return true, h.seal(ctx, to, record, retention)
+		return struct{}{}, h.s.write(ctx, h.name, func(to session) error {
+			return h.seal(ctx, to, record, retention)
 		})
 	}
 	var err error
@@ -75,13 +75,17 @@ func (h *hold) seal(ctx context.Context, to session, record []byte, retention ti
 	if s.unflagged.Load() {
 		script = s.scripts.oldSeal
 	}
-	keys, ms := []string{h.name}, millis(retention)
-	n, err := script.Run(ctx, to, keys, h.head[:], record, ms, s.publish).Int()
-	if err != nil && script != s.scripts.oldSeal && strings.Contains(err.Error(), "compil") {
+	ms := millis(retention)
+	cmd, wait := s.run(ctx, to, script, h.name, h.head[:], record, ms, s.publish)
+	if err := cmd.Err(); err != nil && script != s.scripts.oldSeal && strings.Contains(err.Error(), "compil") {
 		s.unflagged.Store(true) // before Redis 7, "#!" is no Lua
-		n, err = s.scripts.oldSeal.Run(ctx, to, keys, h.head[:], record, ms, s.publish).Int()
+		cmd, wait = s.run(ctx, to, s.scripts.oldSeal, h.name, h.head[:], record, ms, s.publish)
 	}
-	return h.ended(ctx, n, err)
+	n, err := cmd.Int()
+	if err = h.ended(ctx, n, err); err == nil {
+		err = s.acknowledged(wait)
+	}
+	return err
 }
 
 // Release implements [replay.Hold] in one round trip.

@@ -90,9 +90,9 @@ type claimed struct {
 // since its closures would cost the others memory.
 func (s *Store) claimAside(ctx context.Context, name string, c replay.Claim) (claimed, error) {
 	f := func() (got claimed, err error) {
-		err = s.write(ctx, name, func(to session) (bool, error) {
+		err = s.write(ctx, name, func(to session) (err error) {
 			got, err = s.claim(ctx, to, name, c)
-			return got.won, err
+			return err
 		})
 		return got, err
 	}
@@ -117,12 +117,14 @@ func (s *Store) claim(ctx context.Context, to session, name string, c replay.Cla
 	set := redis.NewStringCmd(ctx, "set", key, head[:], "nx", "get", "px", millis(c.Lease+grace))
 	pipe := to.Pipeline()
 	_ = pipe.BatchProcess(ctx, ttl, set) // it sends nothing yet
-	_, _ = pipe.Exec(ctx)                // each command has its own error
+	wait := s.wait(ctx, pipe)
+	_, _ = pipe.Exec(ctx) // each command has its own error
 	stands, err := set.Bytes()
 	switch {
 	case err == nil:
 	case errors.Is(err, redis.Nil):
-		return claimed{replay.Record{State: replay.Pending, Attempt: 1, LeaseLeft: c.Lease}, true}, nil
+		rec := replay.Record{State: replay.Pending, Attempt: 1, LeaseLeft: c.Lease}
+		return claimed{rec, true}, s.acknowledged(wait)
 	case redis.IsOOMError(err):
 		// A full server refuses the SET, but still says what stands.
 		if rec, lookErr := s.look(ctx, to, name); lookErr == nil && rec.State != replay.Free {
@@ -148,7 +150,8 @@ func (s *Store) claim(ctx context.Context, to session, name string, c replay.Cla
 
 func (s *Store) claimByScript(ctx context.Context, to session, name string, c replay.Claim) (claimed, error) {
 	head := pendingHead(c.Owner, 1)
-	reply, err := s.scripts.claim.Run(ctx, to, []string{name}, head[:], millis(c.Lease+grace), millis(grace)).Slice()
+	cmd, wait := s.run(ctx, to, s.scripts.claim, name, head[:], millis(c.Lease+grace), millis(grace))
+	reply, err := cmd.Slice()
 	if err != nil {
 		return claimed{}, err
 	}
@@ -158,7 +161,11 @@ func (s *Store) claimByScript(ctx context.Context, to session, name string, c re
 	stands, _ := reply[0].(string)
 	left, _ := reply[1].(int64)
 	rec, err := decode([]byte(stands), left)
-	return claimed{rec, reply[2] == int64(1)}, err
+	won := reply[2] == int64(1)
+	if won && err == nil {
+		err = s.acknowledged(wait)
+	}
+	return claimed{rec, won}, err
 }
 
 // Look implements [replay.Store] in one round trip.

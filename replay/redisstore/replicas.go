@@ -15,53 +15,71 @@ type session interface {
 	Pipeline() redis.Pipeliner
 }
 
-// write calls f, and if f wrote, waits until the replicas have it, if there are to
-// be any. f may be called again after an error; it does the same then.
-func (s *Store) write(ctx context.Context, name string, f func(session) (wrote bool, err error)) error {
-	if s.c.Replicas == 0 {
-		_, err := f(s.client)
-		return err
+// write calls f with the session that it is to write by. After an error it may
+// call f again, which does the same then.
+func (s *Store) write(ctx context.Context, name string, f func(session) error) error {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok || s.c.Replicas == 0 {
+		return f(s.client)
 	}
+	// WAIT names no key, so that the cluster's client would send it to any node.
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
-		err := s.writeReplicated(ctx, name, f)
-		var answer redis.Error
-		if _, moved := redis.IsMovedError(err); moved {
-			s.client.(*redis.ClusterClient).ReloadState(ctx)
-		} else if err == nil || errors.Is(err, errNotReplicated) || errors.As(err, &answer) {
+		node, err := cluster.MasterForKey(ctx, name)
+		if err != nil {
 			return err
-		} // else the connection was lost, perhaps long ago
-		if pause > 300*time.Millisecond || !sleep(ctx, pause) {
+		}
+		err = f(node)
+		if _, moved := redis.IsMovedError(err); !moved || pause > 300*time.Millisecond {
+			return err
+		}
+		cluster.ReloadState(ctx) // in the background
+		if !sleep(ctx, pause) {
 			return err
 		}
 	}
 }
 
-var errNotReplicated = errors.New("too few replicas have acknowledged")
+// wait has the server wait, behind what pipe has to write, until the replicas have
+// it, if there are to be any. WAIT speaks of what its own connection has written,
+// so that it has to go by the same one, as the commands of a pipeline do.
+func (s *Store) wait(ctx context.Context, pipe redis.Pipeliner) *redis.IntCmd {
+	if s.c.Replicas == 0 {
+		return nil
+	}
+	cmd := redis.NewIntCmd(ctx, "wait", s.c.Replicas, millis(s.c.ReplicasTimeout))
+	_ = pipe.Process(ctx, cmd) // it sends nothing yet
+	return cmd
+}
 
-// writeReplicated writes and waits by one connection, since WAIT speaks of what
-// its own connection has written.
-func (s *Store) writeReplicated(ctx context.Context, name string, f func(session) (wrote bool, err error)) error {
-	var conn *redis.Conn
-	switch c := s.client.(type) {
-	case *redis.Client:
-		conn = c.Conn()
-	case *redis.ClusterClient:
-		node, err := c.MasterForKey(ctx, name)
-		if err != nil {
-			return err
-		}
-		conn = node.Conn()
+// acknowledged returns what came of wait.
+func (s *Store) acknowledged(wait *redis.IntCmd) error {
+	if wait == nil {
+		return nil
 	}
-	defer func() { _ = conn.Close() }() // it goes back to the pool
-	wrote, err := f(conn)
-	if err != nil || !wrote {
-		return err
-	}
-	n, err := conn.Wait(ctx, s.c.Replicas, s.c.ReplicasTimeout).Result()
+	n, err := wait.Result()
 	if err == nil && n < int64(s.c.Replicas) {
 		err = fmt.Errorf("%w: %d of %d", errNotReplicated, n, s.c.Replicas)
 	}
 	return err
+}
+
+var errNotReplicated = errors.New("too few replicas have acknowledged")
+
+// run runs a script that writes in one round trip, or two if the server does not
+// have it yet.
+func (s *Store) run(ctx context.Context, to session, script *redis.Script, name string, args ...any) (*redis.Cmd, *redis.IntCmd) {
+	keys := []string{name}
+	if s.c.Replicas == 0 {
+		return script.Run(ctx, to, keys, args...), nil
+	}
+	for by := script.EvalSha; ; by = script.Eval {
+		pipe := to.Pipeline()
+		cmd, wait := by(ctx, pipe, keys, args...), s.wait(ctx, pipe)
+		_, _ = pipe.Exec(ctx) // each command has its own error
+		if err := cmd.Err(); err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return cmd, wait
+		}
+	}
 }
 
 // sleep reports whether d has passed before ctx ended.

@@ -51,7 +51,7 @@ func TestReplicasAreWaitedForWhereASlotHasMovedTo(t *testing.T) {
 	cluster := testserver.StartRedisCluster(t)
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
 	defer func() { _ = c.Close() }()
-	s, err := redisstore.New(c, redisstore.Config{Replicas: 1, ReplicasTimeout: time.Millisecond})
+	s, err := redisstore.New(c, redisstore.Config{Replicas: 1, ReplicasTimeout: 5 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
