@@ -21,6 +21,7 @@ import (
 	"github.com/submitonce/submitonce/replay"
 	"github.com/submitonce/submitonce/replay/pgstore"
 	"github.com/submitonce/submitonce/replay/redisstore"
+	"github.com/submitonce/submitonce/replay/sqlitestore"
 	"github.com/submitonce/submitonce/replay/tieredstore"
 	"github.com/submitonce/submitonce/token"
 )
@@ -35,10 +36,14 @@ const (
 	Tiered   Mode = "tiered"    // redisstore before pgstore
 	Tx       Mode = "tx"        // pgstore, transactional
 	TieredTx Mode = "tiered-tx" // redisstore before pgstore, transactional
+
+	// These are not for a run, which empties Redis and has effects in PostgreSQL.
+	Redis  Mode = "redis"
+	SQLite Mode = "sqlite"
 )
 
 func (m Mode) transactional() bool { return m == Tx || m == TieredTx }
-func (m Mode) redis() bool         { return m == Tiered || m == TieredTx }
+func (m Mode) redis() bool         { return m == Tiered || m == TieredTx || m == Redis }
 
 // An AppConfig is what a process that serves orders is told, by its environment.
 type AppConfig struct {
@@ -46,9 +51,11 @@ type AppConfig struct {
 	Addr     string
 	Postgres string
 	Redis    string
+	SQLite   string        // the file of mode sqlite
 	History  string        // file that store calls are written to; "" for none
 	Lease    time.Duration // of claims
-	Work     time.Duration // a handler takes up to this long
+	Work     time.Duration // a handler takes up to this long, twice
+	Takes    time.Duration // and this long in any case
 	KillAt   Point         // the process kills itself there, if the request asks for it
 	Plant    string        // a bug to be found; see plant.go
 }
@@ -124,6 +131,13 @@ func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
 }
 
 func openStore(c AppConfig, pool *pgxpool.Pool) (replay.Store, error) {
+	if c.Mode == SQLite {
+		db, err := sqlitestore.Open(c.SQLite)
+		if err != nil {
+			return nil, err
+		}
+		return sqlitestore.New(context.Background(), db)
+	}
 	var back replay.Store
 	var err error
 	if c.Mode.transactional() {
@@ -142,6 +156,9 @@ func openStore(c AppConfig, pool *pgxpool.Pool) (replay.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Mode == Redis {
+		return front, nil
+	}
 	return tieredstore.New(front, back, tieredstore.Config{})
 }
 
@@ -158,6 +175,7 @@ func order(c AppConfig, pool *pgxpool.Pool) http.Handler {
 		}
 		killAt(c, BeforeEffect, kill)
 		pause(c.Work)
+		time.Sleep(c.Takes)
 		name := fmt.Sprintf("%016x", rand.Uint64())
 		const insert = "INSERT INTO effects (key, attempt, name) VALUES ($1, $2, $3)"
 		var err error
