@@ -13,7 +13,7 @@ import (
 // processes. All machines' clocks are one here, so that what the owner's history
 // says of its seal can be compared with when the other's clients were answered.
 func TestWaitersInAnotherProcessAreAnsweredAtOnce(t *testing.T) {
-	const duplicates, takes, soon = 200, 300 * time.Millisecond, 10 * time.Millisecond
+	const duplicates, takes = 200, 300 * time.Millisecond
 	servers := newServers(t)
 	for _, mode := range []Mode{Redis, Lease, Tx, Tiered, TieredTx, SQLite} {
 		t.Run(string(mode), func(t *testing.T) {
