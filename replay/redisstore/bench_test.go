@@ -99,8 +99,15 @@ func BenchmarkFirstSubmit(b *testing.B) {
 	})
 }
 
-// BenchmarkReplay measures the claim of a done record by GET.
-func BenchmarkReplay(b *testing.B) {
+// BenchmarkReplay measures the claim of a done record by GET, by the process that
+// sealed it.
+func BenchmarkReplay(b *testing.B) { replayed(b, false) }
+
+// BenchmarkReplayElsewhere measures the same by a process that has never seen the
+// record before.
+func BenchmarkReplayElsewhere(b *testing.B) { replayed(b, true) }
+
+func replayed(b *testing.B, elsewhere bool) {
 	forClients(b, func(b *testing.B, clients int, c *redis.Client) {
 		ctx, s := context.Background(), open(b, c, "")
 		if err := c.Set(ctx, "f", benchResponse, retention).Err(); err != nil {
@@ -115,6 +122,9 @@ func BenchmarkReplay(b *testing.B) {
 				b.Error("GET:", err)
 			}
 		}, func(string) {
+			if elsewhere {
+				s.ForgetFinished("k")
+			}
 			rec, _, err := s.Claim(ctx, replay.Claim{Key: "k", Owner: owner(2), Lease: lease})
 			if err != nil || rec.State != replay.Done {
 				b.Error("claim:", rec.State, err)

@@ -98,7 +98,7 @@ func New(client redis.UniversalClient, c Config) (*Store, error) {
 	}
 	s := &Store{
 		client: client, deaf: deaf(client), c: c.withDefaults(),
-		publish: "PUBLISH", scripts: newScripts(),
+		publish: "PUBLISH", scripts: newScripts(), finished: newFinished(),
 	}
 	if _, ok := client.(*redis.ClusterClient); ok {
 		s.publish = "SPUBLISH" // PUBLISH would go to every node

@@ -9,3 +9,6 @@ func (s *Store) AsBeforeRedis7() {
 	s.scripted.Store(true)
 	s.unflagged.Store(true)
 }
+
+// ForgetFinished makes the store ask as if it had never seen key done.
+func (s *Store) ForgetFinished(key string) { s.finished.remove(s.name(key)) }

@@ -82,10 +82,11 @@ func (h *hold) seal(ctx context.Context, to session, record []byte, retention ti
 		cmd, wait = s.run(ctx, to, s.scripts.oldSeal, h.name, h.head[:], record, ms, s.publish)
 	}
 	n, err := cmd.Int()
-	if err = h.ended(ctx, n, err); err == nil {
-		err = s.acknowledged(wait)
+	if err = h.ended(ctx, n, err); err != nil {
+		return err
 	}
-	return err
+	s.finished.add(h.name)
+	return s.acknowledged(wait)
 }
 
 // Release implements [replay.Hold] in one round trip.

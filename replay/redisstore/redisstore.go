@@ -33,7 +33,8 @@ type Store struct {
 	unflagged atomic.Bool // the server does not know flags of scripts
 	muted     sync.Once   // it has been logged that waiters cannot be told
 
-	ears *ears
+	finished *finished
+	ears     *ears
 
 	mu      sync.RWMutex
 	closed  bool           // guarded by mu
@@ -108,6 +109,13 @@ func (s *Store) claimAside(ctx context.Context, name string, c replay.Claim) (cl
 // changes between the two is then taken for one that ends early, which does no
 // harm, and not for one that stands long.
 func (s *Store) claim(ctx context.Context, to session, name string, c replay.Claim) (claimed, error) {
+	if s.finished.has(name) {
+		rec, err := s.lookDone(ctx, to, name)
+		if err != nil || rec.State == replay.Done {
+			return claimed{rec: rec}, err
+		}
+		s.finished.remove(name)
+	}
 	if s.scripted.Load() {
 		return s.claimByScript(ctx, to, name, c)
 	}
@@ -142,10 +150,33 @@ func (s *Store) claim(ctx context.Context, to session, name string, c replay.Cla
 		return claimed{}, err
 	}
 	rec, err := decode(stands, left)
-	if err == nil && rec.State == replay.Pending && (rec.LeaseLeft <= 0 || ownedBy(stands, c.Owner)) {
+	switch {
+	case err != nil:
+		return claimed{}, err
+	case rec.State == replay.Done:
+		s.finished.add(name)
+	case rec.LeaseLeft <= 0 || ownedBy(stands, c.Owner):
 		return s.claimByScript(ctx, to, name, c)
 	}
-	return claimed{rec: rec}, err
+	return claimed{rec: rec}, nil
+}
+
+// lookDone returns the record under name if it is done, and else a Free one.
+func (s *Store) lookDone(ctx context.Context, to session, name string) (replay.Record, error) {
+	get := redis.NewStringCmd(ctx, "get", name)
+	_ = to.Process(ctx, get) // the command has its error
+	stands, err := get.Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return replay.Record{}, nil
+	case err != nil:
+		return replay.Record{}, err
+	}
+	rec, err := decode([]byte(stands), 0) // a copy: the client may have it from a cache
+	if err != nil || rec.State != replay.Done {
+		return replay.Record{}, err
+	}
+	return rec, nil
 }
 
 func (s *Store) claimByScript(ctx context.Context, to session, name string, c replay.Claim) (claimed, error) {

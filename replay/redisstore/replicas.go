@@ -13,6 +13,7 @@ import (
 type session interface {
 	redis.Scripter
 	Pipeline() redis.Pipeliner
+	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
 // write calls f with the session that it is to write by. After an error it may

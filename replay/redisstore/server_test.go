@@ -127,6 +127,27 @@ func TestFlushedServerEndsHolds(t *testing.T) {
 	}
 }
 
+func TestWhatWasDoneIsForgottenWithItsRecord(t *testing.T) {
+	server := testserver.StartRedis(t)
+	c := client(t, &redis.Options{Addr: server.Addr})
+	s := open(t, c, "")
+	_, h := claim(t, s, "k", 1)
+	seal(t, h, "first")
+	done(t, s, "k", "first")
+	if err := c.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	rec, h := claim(t, s, "k", 2)
+	if h == nil || rec.Attempt != 1 {
+		t.Fatalf("claim after a flush: %+v, hold %v; want attempt 1 won", rec, h != nil)
+	}
+	if rec, h := claim(t, s, "k", 3); h != nil || rec.State != replay.Pending {
+		t.Errorf("claim of what is pending again: %+v, hold %v", rec, h != nil)
+	}
+	seal(t, h, "second")
+	done(t, s, "k", "second")
+}
+
 // A claim looks at the life left and at the record by two commands. What another
 // client does between the two must not be mistaken.
 func TestRecordsThatComeBetweenTwoCommands(t *testing.T) {
