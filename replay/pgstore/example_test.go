@@ -76,5 +76,5 @@ func ExampleNewTx() {
 		_, err := pgstore.Tx(ctx).Exec(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 1")
 		return []byte("receipt"), err
 	})
-	fmt.Println(receipt, replayed, err)
+	fmt.Println(string(receipt), replayed, err)
 }

@@ -221,32 +221,30 @@ func TestRestartOfTheServerIsOverWhenItIsOver(t *testing.T) {
 		done atomic.Int32
 	)
 	submit := func(s replay.Store, key string) error {
-		for {
-			ctx, cancel := context.WithTimeout(t.Context(), 800*time.Millisecond)
-			rec, h, err := s.Claim(ctx, claimOf(key))
-			cancel()
-			if err != nil {
-				return err
-			}
-			if rec.State == replay.Done {
-				return nil
-			}
-			if h == nil {
-				return errors.New("pending")
-			}
-			if _, ok := h.(replay.Lender); !ok { // what a transaction ran is undone with it
-				n, _ := runs.LoadOrStore(key, new(atomic.Int32))
-				n.(*atomic.Int32).Add(1)
-			}
-			ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
-			err = h.Seal(ctx, []byte(key), time.Hour)
-			cancel()
-			if err != nil {
-				return err
-			}
-			done.Add(1)
+		ctx, cancel := context.WithTimeout(t.Context(), 800*time.Millisecond)
+		rec, h, err := s.Claim(ctx, claimOf(key))
+		cancel()
+		if err != nil {
+			return err
+		}
+		if rec.State == replay.Done {
 			return nil
 		}
+		if h == nil {
+			return errors.New("pending")
+		}
+		if _, ok := h.(replay.Lender); !ok { // what a transaction ran is undone with it
+			n, _ := runs.LoadOrStore(key, new(atomic.Int32))
+			n.(*atomic.Int32).Add(1)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+		err = h.Seal(ctx, []byte(key), time.Hour)
+		cancel()
+		if err != nil {
+			return err
+		}
+		done.Add(1)
+		return nil
 	}
 	for w := range 8 {
 		s, kind := replay.Store(leases), "lease"

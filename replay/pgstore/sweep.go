@@ -110,7 +110,7 @@ func (t *table) sweepOne(ctx context.Context, suffix string, limit int) (removed
 		case removed >= limit:
 			t.sweeper.from[suffix] = blockOf(last)
 			return removed, nil
-		case end < size && !(wrapped && end == start):
+		case end < size && (!wrapped || end != start):
 			at = end
 		case !wrapped:
 			wrapped, at = true, 0

@@ -77,8 +77,8 @@ func (t *table) open(pool *pgxpool.Pool, c Config) error {
 // not close the pool. It may be called twice, and never fails.
 func (t *table) Close() error {
 	t.end()
-	t.watches.mu.Lock() // whoever is about to start something has started it, or sees the end
-	t.watches.mu.Unlock()
+	t.watches.mu.Lock()   // whoever is about to start something has started it, or sees the end
+	t.watches.mu.Unlock() //nolint:staticcheck // there is nothing to do but wait
 	t.running.Wait()
 	return nil
 }
