@@ -35,7 +35,9 @@ func (e *engine) win(ctx, base context.Context, f *flight, call *lazyContext, t 
 	var changed <-chan struct{}
 	poll, slowest := 10*time.Millisecond, 250*time.Millisecond
 	if w, ok := e.store.(Watcher); ok {
-		c, stop, werr := w.Watch(base, f.key)
+		watching := e.storeContext(base, e.storeTimeout)
+		c, stop, werr := w.Watch(watching, f.key)
+		watching.end(errCallOver)
 		if werr == nil {
 			defer stop()
 			changed = c

@@ -152,6 +152,7 @@ func openStore(c AppConfig, pool *pgxpool.Pool) (replay.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	opts.ContextTimeoutEnabled = true // calls end with their contexts, without a goroutine for each
 	front, err := redisstore.New(redis.NewClient(opts), redisstore.Config{})
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ func (b *backend) openRedisClient(ctx context.Context, url string) (*redis.Clien
 	if err != nil {
 		return nil, fmt.Errorf("-redis-url: %w", err)
 	}
+	c.ContextTimeoutEnabled = true // a call ends with its context, and needs no goroutine for that
 	client := redis.NewClient(c)
 	b.onClose(client.Close)
 	limit, cancel := context.WithTimeout(ctx, reachIn)
