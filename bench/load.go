@@ -1,98 +1,167 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
-
-	"github.com/submitonce/submitonce/middleware/nethttp"
-	"github.com/submitonce/submitonce/replay/memstore"
 )
 
-// wholeServer puts a load of fresh submits on a server over loopback.
-func wholeServer() ([]Fact, error) {
+// wholeServers puts a load of fresh submits on servers in turn.
+func wholeServers(ctx context.Context, sc scale) ([]Fact, error) {
+	roles := []string{roleBare, roleOurs, roleFiberBare, roleFiber}
+	secret := newSecret()
+	tokens, err := newTokens(secret)
+	if err != nil {
+		return nil, err
+	}
+	issue := func() string { return tokens.Issue("", "").Value }
+	addrs := make([]string, len(roles))
+	for i, role := range roles {
+		addr, stop, err := startRole(ctx, role, secret)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+		addrs[i] = addr
+	}
+	slice := time.Duration(sc.of(400, 150)) * time.Millisecond
 	var facts []Fact
-	for _, guarded := range []bool{false, true} {
-		store, err := memstore.New(memstore.Config{MaxEntries: 1 << 22, MaxBytes: 4 << 30})
-		if err != nil {
-			return nil, err
-		}
-		g, tokens, err := newGuard(store)
-		if err != nil {
-			return nil, err
-		}
-		app, name := http.Handler(http.HandlerFunc(order)), "bare handler"
-		if guarded {
-			app, name = nethttp.Middleware(g)(app), "submitonce, memory"
-		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		server := &http.Server{Handler: app, ReadHeaderTimeout: time.Minute}
-		go func() { _ = server.Serve(l) }()
-		for _, conns := range []int{1, 8, 64} {
-			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns}}
-			var mu sync.Mutex
-			var all []time.Duration
-			var wg sync.WaitGroup
-			var failed error
-			began := time.Now()
-			for range conns {
-				wg.Go(func() {
-					var mine []time.Duration
-					var err error
-					for time.Since(began) < 2*time.Second && err == nil {
-						at := time.Now()
-						err = post(client, "http://"+l.Addr().String()+"/orders", tokens.Issue("", "").Value)
-						mine = append(mine, time.Since(at))
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					all = append(all, mine...)
-					if err != nil {
-						failed = err
-					}
-				})
+	for _, conns := range []int{1, 8, 64} {
+		rates := make([][]float64, len(roles))
+		latencies := make([][]time.Duration, len(roles))
+		var fs []func() error
+		for i, role := range roles {
+			header, key := "X-Submit-Token", issue
+			if role == roleFiber || role == roleFiberBare {
+				header, key = fiberKey, uuid
 			}
-			wg.Wait()
-			took := time.Since(began)
-			client.CloseIdleConnections()
-			if failed != nil {
-				return nil, failed
+			if _, _, err := load(addrs[i], conns, slice/4, header, key); err != nil { // warm up
+				return nil, fmt.Errorf("%s: %w", role, err)
 			}
-			slices.Sort(all)
-			facts = append(facts, Fact{
-				fmt.Sprintf("whole server over loopback with its client on the same cores, %d connections, %s", conns, name),
-				fmt.Sprintf("%.0f/s, p50 %s, p99 %s", float64(len(all))/took.Seconds(), round(all[len(all)/2]), round(all[len(all)*99/100])),
+			fs = append(fs, func() error {
+				rate, all, err := load(addrs[i], conns, slice, header, key)
+				if err != nil {
+					return fmt.Errorf("%s: %w", role, err)
+				}
+				rates[i], latencies[i] = append(rates[i], rate), append(latencies[i], all...)
+				return nil
 			})
 		}
-		_ = server.Close()
-		_ = store.Close()
+		if err := turns(ctx, sc.of(sc.rounds, 3), fs...); err != nil {
+			return nil, err
+		}
+		for i, role := range roles {
+			slices.Sort(latencies[i])
+			value := fmt.Sprintf("%.0f/s, p50 %s, p99 %s", spreadOf(rates[i]).Median,
+				nanos(float64(percentile(latencies[i], 50))), nanos(float64(percentile(latencies[i], 99))))
+			if i%2 == 1 {
+				value += ", throughput " + span(spreadOf(quotients(rates[i], rates[i-1])), times) + " of its bare handler's"
+			}
+			facts = append(facts, Fact{What: fmt.Sprintf("%d connections, %s", conns, role), Value: value})
+		}
 	}
 	return facts, nil
 }
 
-func post(client *http.Client, url, tok string) error {
-	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(in))
+// load posts fresh submits over conns connections for a time, and returns the
+// rate and how long each took.
+func load(addr string, conns int, long time.Duration, header string, key func() string) (rate float64, all []time.Duration, err error) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var clients []*rawClient
+	for range conns {
+		c, err := dial(addr)
+		if err != nil {
+			return 0, nil, err
+		}
+		defer c.close()
+		clients = append(clients, c)
+	}
+	began := time.Now()
+	for _, c := range clients {
+		wg.Go(func() {
+			mine := make([]time.Duration, 0, 1024)
+			var failed error
+			for at := began; at.Sub(began) < long && failed == nil; {
+				failed = c.post(header, key())
+				now := time.Now()
+				mine = append(mine, now.Sub(at))
+				at = now
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, mine...)
+			if failed != nil {
+				err = failed
+			}
+		})
+	}
+	wg.Wait()
+	return float64(len(all)) / time.Since(began).Seconds(), all, err
+}
+
+// A rawClient speaks as much HTTP as these servers need: net/http's own client
+// costs more than the servers that are measured on the same cores.
+type rawClient struct {
+	conn net.Conn
+	in   *bufio.Reader
+	out  bytes.Buffer
+}
+
+func dial(addr string) (*rawClient, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &rawClient{conn: conn, in: bufio.NewReader(conn)}, nil
+}
+
+func (c *rawClient) close() { _ = c.conn.Close() }
+
+func (c *rawClient) post(header, key string) error {
+	c.out.Reset()
+	fmt.Fprintf(&c.out, "POST /orders HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s",
+		header, key, len(in), in)
+	if _, err := c.conn.Write(c.out.Bytes()); err != nil {
+		return err
+	}
+	status, err := c.in.ReadSlice('\n')
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-Submit-Token", tok)
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
+	if !bytes.HasPrefix(status, []byte("HTTP/1.1 201 ")) {
+		return fmt.Errorf("answer %q", status)
 	}
-	defer func() { _ = resp.Body.Close() }()
-	_, err = io.Copy(io.Discard, resp.Body)
-	if err == nil && resp.StatusCode != http.StatusCreated {
-		err = fmt.Errorf("status %d", resp.StatusCode)
+	length := -1
+	for {
+		line, err := c.in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			break
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if bytes.EqualFold(name, []byte("Idempotent-Replayed")) {
+			return fmt.Errorf("a fresh submit was replayed")
+		}
+		if bytes.EqualFold(name, []byte("Content-Length")) {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
+				return err
+			}
+		}
 	}
+	if length != len(out) {
+		return fmt.Errorf("a body of %d bytes, want %d", length, len(out))
+	}
+	_, err = io.CopyN(io.Discard, c.in, int64(length))
 	return err
 }

@@ -2,8 +2,12 @@
 // and writes the table and the picture of docs/benchmarks.md. It is a module of
 // its own, so that no peer becomes a dependency of the library.
 //
-//	go run . -out ../docs
-//	go run . -only 'memory|token' -rounds 9
+//	go run . -out ../docs                      // all of it; minutes
+//	go run . -quick                            // all of it, in few and short rounds
+//	go run . -only 'memory|token' -rounds 31   // a part
+//
+// It starts the servers that it needs. Figures mean something only while the
+// machine does nothing else.
 package main
 
 import (
@@ -17,74 +21,82 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"syscall"
 )
 
 func main() {
-	if os.Getenv(uploadEnv) != "" {
-		fail(serveUpload())
-		return
-	}
-	only := flag.String("only", "", "run the workloads whose names match this regular expression")
-	rounds := flag.Int("rounds", 9, "rounds of each workload")
-	out := flag.String("out", "", "folder for benchmarks.md and benchmarks.svg; none if empty")
-	flag.Parse()
-	pattern, err := regexp.Compile(*only)
-	fail(err)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	log.SetOutput(io.Discard)
-
-	workloads := memoryWorkloads()
-	s, err := startServers(ctx)
-	fail(err)
-	defer s.close()
-	more, closeMore, err := s.workloads()
-	fail(err)
-	defer closeMore()
-	var results []Result
-	for _, w := range append(workloads, more...) {
-		if !pattern.MatchString(w.Name) {
-			continue
-		}
-		logf("%s …", w.Name)
-		figures, err := measure(ctx, w, *rounds)
-		fail(err)
-		results = append(results, Result{w, figures})
-	}
-	var facts []Fact
-	for _, special := range []struct {
-		name string
-		run  func() ([]Fact, error)
-	}{
-		{"special: duplicates", duplicatesAtOnce},
-		{"special: scaling", scaling},
-		{"special: uploads", uploads},
-		{"special: large upload", func() ([]Fact, error) { return largeUpload(ctx) }},
-		{"special: memory per record", func() ([]Fact, error) { return memoryPerRecord(1_000_000) }},
-		{"special: Redis per record", func() ([]Fact, error) { return redisPerRecord(ctx, s) }},
-		{"special: WAL", func() ([]Fact, error) { return walPerSubmit(ctx, s) }},
-		{"special: whole server", wholeServer},
-		{"special: size", func() ([]Fact, error) { return smallestProgram(ctx) }},
-	} {
-		if !pattern.MatchString(special.name) {
-			continue
-		}
-		logf("%s …", special.name)
-		more, err := special.run()
-		fail(err)
-		facts = append(facts, more...)
-	}
-	printResults(results, facts)
-	if *out != "" {
-		fail(writeReport(filepath.Join(*out, "benchmarks.md"), results, facts, *rounds))
-		fail(writeChart(filepath.Join(*out, "benchmarks.svg"), results))
-	}
-}
-
-func fail(err error) {
+	err := run()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+func run() error {
+	if role := os.Getenv(roleEnv); role != "" {
+		return serveRole(role)
+	}
+	only := flag.String("only", "", "run what has a name that matches this regular expression")
+	rounds := flag.Int("rounds", 15, "rounds of each workload")
+	quick := flag.Bool("quick", false, "three short rounds: to see that all runs, not to believe it")
+	out := flag.String("out", "", "folder for benchmarks.md and benchmarks.svg; none if empty")
+	flag.Parse()
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	if *rounds < 1 {
+		return fmt.Errorf("-rounds is %d: it has to be positive", *rounds)
+	}
+	sc := scale{rounds: *rounds, quick: *quick}
+	if sc.quick {
+		sc.rounds = 3
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	s, err := newServers()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	rep := report{scale: sc, only: *only}
+	for _, w := range append(memoryWorkloads(), s.storeWorkloads()...) {
+		if !pattern.MatchString(w.Name) {
+			continue
+		}
+		if sc.quick {
+			w.Slice /= 4
+		}
+		logf("%s …", w.Name)
+		figures, err := measure(ctx, w, sc.rounds)
+		if err != nil {
+			return err
+		}
+		rep.results = append(rep.results, result{w, figures})
+	}
+	for _, sp := range s.specials() {
+		if !pattern.MatchString(sp.Name) {
+			continue
+		}
+		logf("%s …", sp.Name)
+		facts, err := sp.Run(ctx, sc)
+		if err != nil {
+			return fmt.Errorf("%s: %w", sp.Name, err)
+		}
+		rep.specials = append(rep.specials, specialResult{sp, facts})
+	}
+	rep.servers = s.versions(ctx)
+	if err := rep.print(os.Stdout); err != nil || *out == "" {
+		return err
+	}
+	chart := rep.chart()
+	if chart != "" {
+		if err := os.WriteFile(filepath.Join(*out, "benchmarks.svg"), []byte(chart), 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(*out, "benchmarks.md"), []byte(rep.markdown(chart != "")), 0o644)
 }

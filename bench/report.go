@@ -1,182 +1,223 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"os"
+	"io"
 	"runtime"
-	"runtime/debug"
 	"strings"
+	"text/tabwriter"
 	"time"
 )
 
-// A Result is a workload with its figures.
-type Result struct {
+// A report is all that one run has measured.
+type report struct {
+	scale
+	only     string
+	servers  []string // and their versions
+	results  []result
+	specials []specialResult
+}
+
+type result struct {
 	Workload
-	Figures []Figure
+	figures []Figure
 }
 
-func round(d time.Duration) string {
+type specialResult struct {
+	special
+	facts []Fact
+}
+
+// A verdict is a goal and whether it is met.
+type verdict struct {
+	where, figure, goal string
+	missed              bool
+}
+
+func (v verdict) String() string {
+	if v.missed {
+		return v.goal + ": missed"
+	}
+	return v.goal + ": met"
+}
+
+// verdict judges what f came to by what it should have come to.
+func (f Figure) verdict() (v verdict, ok bool) {
+	g := f.Goal
 	switch {
-	case d >= 10*time.Millisecond:
-		return d.Round(time.Millisecond).String()
-	case d >= time.Millisecond:
-		return d.Round(10 * time.Microsecond).String()
-	case d >= 10*time.Microsecond:
-		return d.Round(100 * time.Nanosecond).String()
+	case g.Ratio > 0:
+		return verdict{figure: times(f.Ratio.Median), goal: fmt.Sprintf("≤ %.2f ×", g.Ratio), missed: f.Ratio.Median > g.Ratio}, true
+	case g.Added > 0:
+		return verdict{
+			figure: fmt.Sprintf("+%s, +%.0f allocations", nanos(f.Added.Median), f.Extra.Median),
+			goal:   fmt.Sprintf("≤ +%s, +%.0f allocations", nanos(float64(g.Added)), g.Allocs),
+			missed: f.Added.Median > float64(g.Added) || f.Extra.Median > g.Allocs+0.5,
+		}, true
 	}
-	return d.Round(10 * time.Nanosecond).String()
+	return verdict{}, false
 }
 
-// floor is what a figure is compared with.
-func (r *Result) floor(i int) Figure {
-	if r.Peers {
-		return r.Figures[i-i%2]
-	}
-	return r.Figures[0]
+func (f Fact) verdict() (v verdict, ok bool) {
+	return verdict{figure: f.Value, goal: f.Goal, missed: f.Missed}, f.Goal != ""
 }
 
-// against tells a figure by its floor: a ratio, or what it adds where floors are
-// so short that a ratio says little.
-func (r *Result) against(i int) string {
-	floor := r.floor(i)
-	if floor == r.Figures[i] {
-		return "floor"
+func (r *report) verdicts() []verdict {
+	var all []verdict
+	for _, res := range r.results {
+		for _, f := range res.figures {
+			if v, ok := f.verdict(); ok {
+				v.where = res.Name + ": " + f.Name
+				all = append(all, v)
+			}
+		}
 	}
-	if r.Peers {
-		return fmt.Sprintf("+%s, +%.0f allocs", round(r.Figures[i].Median-floor.Median), r.Figures[i].Allocs-floor.Allocs)
+	for _, sp := range r.specials {
+		for _, f := range sp.facts {
+			if v, ok := f.verdict(); ok {
+				v.where = sp.Name + ": " + f.What
+				all = append(all, v)
+			}
+		}
 	}
-	return fmt.Sprintf("%.2f ×", float64(r.Figures[i].Median)/float64(floor.Median))
+	return all
 }
 
-func writeReport(path string, results []Result, facts []Fact, rounds int) error {
+// table returns a workload's rows, the head first.
+func (r *result) table() [][]string {
+	rows := [][]string{{"", "median", "quartiles", "allocations", "of its floor", "goal"}}
+	if r.Adds {
+		rows[0] = []string{"", "median", "quartiles", "CPU", "allocations", "added", "quartiles", "CPU added", "allocations added", "goal"}
+	}
+	for _, f := range r.figures {
+		goal := ""
+		if v, ok := f.verdict(); ok {
+			goal = v.String()
+		}
+		row := []string{f.Name, nanos(f.Time.Median), nanos(f.Time.Low) + " to " + nanos(f.Time.High)}
+		if r.Adds {
+			row = append(row, nanos(f.CPU.Median), count(f.Allocs.Median))
+			if f.Floor == "" {
+				row = append(row, "floor", "", "", "", goal)
+			} else {
+				row = append(row, "+"+nanos(f.Added.Median), nanos(f.Added.Low)+" to "+nanos(f.Added.High),
+					"+"+nanos(f.AddedCPU.Median), "+"+count(f.Extra.Median), goal)
+			}
+		} else {
+			row = append(row, count(f.Allocs.Median))
+			if f.Floor == "" {
+				row = append(row, "floor", goal)
+			} else {
+				row = append(row, span(f.Ratio, times), goal)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (r *specialResult) table() [][]string {
+	rows := [][]string{{"", "figure", "goal"}}
+	for _, f := range r.facts {
+		goal := ""
+		if v, ok := f.verdict(); ok {
+			goal = v.String()
+		}
+		rows = append(rows, []string{f.What, f.Value, goal})
+	}
+	return rows
+}
+
+func verdictTable(vs []verdict) [][]string {
+	rows := [][]string{{"", "figure", "goal", ""}}
+	for _, v := range vs {
+		verdict := "met"
+		if v.missed {
+			verdict = "**missed**"
+		}
+		rows = append(rows, []string{v.where, v.figure, v.goal, verdict})
+	}
+	return rows
+}
+
+func (r *report) markdown(chart bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Benchmarks\n\n")
-	fmt.Fprintf(&b, "Made by `make bench` on %s: %s, %d cores, %s, %s/%s. Each workload runs its contenders in turn for %d rounds, in an "+
-		"order that rotates; a figure is the median of the rounds, and the spread stands beside it. Only ratios and differences of "+
-		"one run travel to other machines.\n\n", time.Now().UTC().Format("2006-01-02"), cpu(), runtime.NumCPU(), runtime.Version(),
-		runtime.GOOS, runtime.GOARCH, rounds)
-	fmt.Fprintf(&b, "![What a guard adds to a handler](benchmarks.svg)\n\n")
-	fmt.Fprintf(&b, "Peers: fiber %s. The module proxy that this was made with does not serve `github.com/bright-room/idem` and "+
-		"`github.com/AnandSundar/go-idempotency`, so they are not in the table.\n", version("github.com/gofiber/fiber/v3"))
-	for _, r := range results {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| | median | spread | allocations | against its floor |\n|---|---|---|---|---|\n", r.Name, r.Note)
-		for i, f := range r.Figures {
-			fmt.Fprintf(&b, "| %s | %s | %s to %s | %.1f | %s |\n", f.Name, round(f.Median), round(f.Min), round(f.Max), f.Allocs, r.against(i))
-		}
-	}
-	if len(facts) > 0 {
-		fmt.Fprintf(&b, "\n## Single figures\n\n| | |\n|---|---|\n")
-		for _, f := range facts {
-			fmt.Fprintf(&b, "| %s | %s |\n", f.What, f.Value)
-		}
-	}
-	fmt.Fprintf(&b, "\nTo repeat: `make bench`, or `cd bench && go run . -only REGEXP`.\n")
-	return os.WriteFile(path, []byte(b.String()), 0o644)
-}
-
-func cpu() string {
-	f, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return "unknown processor"
-	}
-	defer func() { _ = f.Close() }()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if name, value, _ := strings.Cut(lines.Text(), ":"); strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown processor"
-}
-
-func version(module string) string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == module {
-				return m.Version
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	section := func(name, note string, rows [][]string) {
+		p("\n## %s\n\n%s\n", name, note)
+		for i, row := range rows {
+			p("| %s |", strings.Join(row, " | "))
+			if i == 0 {
+				p("|%s", strings.Repeat("---|", len(row)))
 			}
 		}
 	}
-	return "unknown"
+	p("# Benchmarks\n")
+	p("Written by `make bench` on %s. Don't edit it: run that.\n", time.Now().UTC().Format("2006-01-02"))
+	if r.quick || r.only != "" {
+		p("**Not a whole run:** %s. Its figures show that the program works.\n", r.limits())
+	}
+	p("- Machine: %s, %d processors, %s, %s/%s, %s%s.", cpuModel(), runtime.NumCPU(), memoryTotal(), runtime.GOOS, runtime.GOARCH, runtime.Version(), loadNow())
+	p("- Servers, on the same machine: %s.", strings.Join(r.servers, ", "))
+	p("- Clients and frameworks: %s.", strings.Join(versionsOf("github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5", "modernc.org/sqlite",
+		"github.com/gin-gonic/gin", "github.com/labstack/echo/v4"), ", "))
+	p("- Peer: %s, its `middleware/idempotency` over %s. It has no fingerprint, no signed token and no lease.",
+		versionsOf("github.com/gofiber/fiber/v3")[0], versionsOf("github.com/valyala/fasthttp")[0])
+	p("- Not measured: `github.com/bright-room/idem` and `github.com/anandsundar/go-idempotency`. The module proxy that this was made with does not serve them.")
+	p("\n%s", method(r.rounds))
+	if chart {
+		p("\n![What a guard adds to a handler, and the stores beside their floors](benchmarks.svg)")
+	}
+	if vs := r.verdicts(); len(vs) > 0 {
+		section("Goals", "The machine decides what a microsecond is worth; the ratios travel.", verdictTable(vs))
+	}
+	for _, res := range r.results {
+		section(res.Name, res.Note, res.table())
+	}
+	for _, sp := range r.specials {
+		section(sp.Name, sp.Note, sp.table())
+	}
+	p("\n## To repeat\n\n```sh\nmake bench                                        # all, minutes, on a machine that does nothing else\n" +
+		"cd bench && go run . -only 'memory|token' -rounds 31   # a part, printed only\ncd bench && go run . -quick                            # does it run?\n```")
+	return b.String()
 }
 
-// writeChart draws what each guard adds to its own bare handler.
-func writeChart(path string, results []Result) error {
-	type bar struct {
-		label string
-		added time.Duration
-		ours  bool
+func (r *report) limits() string {
+	var parts []string
+	if r.quick {
+		parts = append(parts, "three short rounds (`-quick`)")
 	}
-	type group struct {
-		title string
-		bars  []bar
+	if r.only != "" {
+		parts = append(parts, "only what matches `"+r.only+"`")
 	}
-	var groups []group
-	var longest time.Duration
-	for _, r := range results {
-		if !r.Peers {
-			continue
-		}
-		g := group{title: strings.TrimPrefix(r.Name, "memory: ")}
-		for i, f := range r.Figures {
-			if i%2 == 0 {
-				continue
-			}
-			added := max(f.Median-r.floor(i).Median, 0)
-			longest = max(longest, added)
-			g.bars = append(g.bars, bar{f.Name, added, strings.Contains(f.Name, "submitonce")})
-		}
-		groups = append(groups, g)
-	}
-	if len(groups) == 0 || longest == 0 {
-		return nil
-	}
-	const width, left, right, row = 760, 240, 90, 30
-	height := 56
-	for _, g := range groups {
-		height += 34 + row*len(g.bars)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="What a guard adds to a handler, in memory">`, width, height)
-	b.WriteString(`<style>
-text { font: 14px system-ui, sans-serif; fill: #2b2622 }
-.title { font-weight: 600; font-size: 16px }
-.group { font-weight: 600 }
-.value { font-variant-numeric: tabular-nums }
-.ours { fill: #a9441f }
-.peer { fill: #b9ae9d }
-@media (prefers-color-scheme: dark) { text { fill: #ece5da } .peer { fill: #746b5f } .ours { fill: #d9703f } }
-</style>`)
-	fmt.Fprintf(&b, `<text class="title" x="16" y="30">Added to the bare handler, in memory; shorter is better</text>`)
-	y := 48
-	for _, g := range groups {
-		y += 24
-		fmt.Fprintf(&b, `<text class="group" x="16" y="%d">%s</text>`, y, g.title)
-		y += 10
-		for _, bar := range g.bars {
-			class := "peer"
-			if bar.ours {
-				class = "ours"
-			}
-			w := int(float64(width-left-right) * float64(bar.added) / float64(longest))
-			fmt.Fprintf(&b, `<text x="32" y="%d">%s</text><rect class="%s" x="%d" y="%d" width="%d" height="18" rx="3"/>`+
-				`<text class="value" x="%d" y="%d">%s</text>`, y+19, bar.label, class, left, y+5, max(w, 2), left+max(w, 2)+8, y+19, round(bar.added))
-			y += row
-		}
-	}
-	b.WriteString("</svg>\n")
-	return os.WriteFile(path, []byte(b.String()), 0o644)
+	return strings.Join(parts, "; ")
 }
 
-func printResults(results []Result, facts []Fact) {
-	for _, r := range results {
-		fmt.Printf("\n%s\n", r.Name)
-		for i, f := range r.Figures {
-			fmt.Printf("  %-44s %10s  %10s … %-10s %6.1f allocs  %s\n", f.Name, round(f.Median), round(f.Min), round(f.Max), f.Allocs, r.against(i))
+func method(rounds int) string {
+	return fmt.Sprintf(`Each workload runs all its contenders once in each of %d rounds, in an order that rotates. A figure is the median of the
+rounds, and the quartiles stand beside it. "Of its floor" and "added" compare the two slices of one round, and then take the
+median of the rounds; that is why they can differ a little from the quotient or the difference of the medians. CPU is the
+time of all threads of this process, the garbage collector's too. A whole request is one through net/http's middleware and
+a guard with token, fingerprint and lease on; the other lines of a store are its own calls.`, rounds)
+}
+
+// print writes all tables as text.
+func (r *report) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	section := func(name string, rows [][]string) {
+		fmt.Fprintf(t, "\n%s\n", name)
+		for _, row := range rows {
+			fmt.Fprintf(t, "  %s\n", strings.Join(row, "\t"))
 		}
+		_ = t.Flush() // columns are those of one table
 	}
-	fmt.Println()
-	for _, f := range facts {
-		fmt.Printf("  %-90s %s\n", f.What, f.Value)
+	for _, res := range r.results {
+		section(res.Name, res.table())
 	}
+	for _, sp := range r.specials {
+		section(sp.Name, sp.table())
+	}
+	if vs := r.verdicts(); len(vs) > 0 {
+		section("goals", verdictTable(vs))
+	}
+	return t.Flush()
 }

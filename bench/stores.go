@@ -4,25 +4,20 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/redis/go-redis/v9"
-
-	"github.com/submitonce/submitonce/internal/testserver"
 	"github.com/submitonce/submitonce/replay"
-	"github.com/submitonce/submitonce/replay/pgstore"
-	"github.com/submitonce/submitonce/replay/redisstore"
-	"github.com/submitonce/submitonce/replay/sqlitestore"
-	"github.com/submitonce/submitonce/replay/tieredstore"
 )
 
 // record has the size of a sealed response of 300 bytes.
 var record = []byte(strings.Repeat("r", 430))
+
+const retention = 7 * 24 * time.Hour
+
+// An opener opens a store that has no records yet. To add a store, write one in a
+// file of its own, and name it in storeWorkloads.
+type opener func(ctx context.Context) (store replay.Store, close func(), err error)
 
 func claimOf(i int) replay.Claim {
 	c := replay.Claim{Key: fmt.Sprintf("t0190%028x.%022d", i, i), Lease: 30 * time.Second}
@@ -31,282 +26,126 @@ func claimOf(i int) replay.Claim {
 }
 
 // firstSubmit claims and seals.
-func firstSubmit(ctx context.Context, s replay.Store) func(int) error {
+func firstSubmit(ctx context.Context, s replay.Store) op {
 	return func(i int) error {
 		_, h, err := s.Claim(ctx, claimOf(i))
 		if err != nil {
 			return err
 		}
-		return h.Seal(ctx, record, 7*24*time.Hour)
+		if h == nil {
+			return fmt.Errorf("claim %d: a record stands", i)
+		}
+		return h.Seal(ctx, record, retention)
 	}
 }
 
-// duplicate claims what is done.
-func duplicate(ctx context.Context, s replay.Store) (func(int) error, error) {
-	if err := firstSubmit(ctx, s)(1 << 30); err != nil {
-		return nil, err
+// duplicatesOf returns workers that claim what is sealed, each a key of its own.
+func duplicatesOf(ctx context.Context, s replay.Store) func() (op, error) {
+	next := sealedKeys()
+	return func() (op, error) {
+		sealed := next()
+		return func(int) error {
+			rec, _, err := s.Claim(ctx, claimOf(sealed))
+			if err == nil && len(rec.Response) != len(record) {
+				err = fmt.Errorf("claim: %v with %d bytes", rec.State, len(rec.Response))
+			}
+			return err
+		}, firstSubmit(ctx, s)(sealed)
 	}
-	c := claimOf(1 << 30)
-	return func(int) error {
-		_, _, err := s.Claim(ctx, c)
-		return err
-	}, nil
 }
 
-// storeContender opens a store and submits to it, for the first time or again.
-func storeContender(name string, again bool, open func(ctx context.Context) (replay.Store, func(), error)) Contender {
-	return Contender{Name: name, Open: func(ctx context.Context, _ int) (func(int) error, func(), error) {
+// sealedKeys numbers keys that no first submit comes to.
+func sealedKeys() func() int {
+	n := 1 << 30
+	return func() int { n++; return n }
+}
+
+// storeCalls makes the store's own calls: claim and seal, or again the claim of
+// a sealed key.
+func storeCalls(name, floor string, goal float64, again bool, open opener) Contender {
+	return Contender{Name: name, Floor: floor, Goal: Goal{Ratio: goal}, Open: func(ctx context.Context, _ int) (opened, error) {
 		s, closeIt, err := open(ctx)
 		if err != nil {
-			return nil, nil, err
+			return opened{}, err
 		}
 		if again {
-			op, err := duplicate(ctx, s)
-			return op, closeIt, err
+			return opened{duplicatesOf(ctx, s), closeIt}, nil
 		}
-		return firstSubmit(ctx, s), closeIt, nil
+		return opened{same(firstSubmit(ctx, s)), closeIt}, nil
 	}}
 }
 
-// servers are what the stores are measured on: real ones of this run's own, with
-// the durability that a production server has.
-type servers struct {
-	redis    *testserver.RedisServer
-	postgres *testserver.PostgresServer
-	dir      string
-}
-
-func startServers(ctx context.Context) (*servers, error) {
-	r, err := testserver.NewRedis(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, err := testserver.NewPostgres(ctx, "shared_buffers=512MB", "max_wal_size=4GB")
-	if err != nil {
-		r.Close()
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "submitonce-bench-")
-	return &servers{r, p, dir}, err
-}
-
-func (s *servers) close() {
-	s.redis.Close()
-	s.postgres.Close()
-	_ = os.RemoveAll(s.dir)
-}
-
-func (s *servers) pool(ctx context.Context, addr string) (*pgxpool.Pool, error) {
-	c, err := pgxpool.ParseConfig(strings.Replace(s.postgres.URL, s.postgres.Addr, addr, 1))
-	if err != nil {
-		return nil, err
-	}
-	c.MaxConns = 20
-	return pgxpool.NewWithConfig(ctx, c)
-}
-
-func table(kind string) string { return "bench_" + kind + "_" + strings.ToLower(rand.Text()[:8]) }
-
-func (s *servers) openRedis(context.Context) (replay.Store, func(), error) {
-	client := redis.NewClient(&redis.Options{Addr: s.redis.Addr})
-	store, err := redisstore.New(client, redisstore.Config{Prefix: table("r") + ":"})
-	if err != nil {
-		return nil, nil, err
-	}
-	return store, func() { _ = store.Close(); _ = client.Close() }, nil
-}
-
-func (s *servers) openPostgres(ctx context.Context) (replay.Store, func(), error) {
-	pool, err := s.pool(ctx, s.postgres.Addr)
-	if err != nil {
-		return nil, nil, err
-	}
-	c := pgstore.Config{Table: table("p")}
-	if err := pgstore.Migrate(ctx, pool, c); err != nil {
-		return nil, nil, err
-	}
-	store, err := pgstore.New(pool, c)
-	if err != nil {
-		return nil, nil, err
-	}
-	return store, func() { _ = store.Close(); pool.Close() }, nil
-}
-
-func (s *servers) openSQLite(ctx context.Context) (replay.Store, func(), error) {
-	db, err := sqlitestore.Open(filepath.Join(s.dir, table("s")+".db"))
-	if err != nil {
-		return nil, nil, err
-	}
-	store, err := sqlitestore.New(ctx, db)
-	if err != nil {
-		return nil, nil, err
-	}
-	return store, func() { _ = store.Close(); _ = db.Close() }, nil
-}
-
-func (s *servers) openTiered(ctx context.Context) (replay.Store, func(), error) {
-	front, closeFront, err := s.openRedis(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	back, closeBack, err := s.openPostgres(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	store, err := tieredstore.New(front, back, tieredstore.Config{})
-	if err != nil {
-		return nil, nil, err
-	}
-	return store, func() { _ = store.Close(); closeBack(); closeFront() }, nil
-}
-
-// redisFloor does what the store cannot do without: SET NX, then SET; or GET.
-func (s *servers) redisFloor(again bool) Contender {
-	name := "SET NX, then SET"
-	if again {
-		name = "GET"
-	}
-	return Contender{Name: name, Open: func(ctx context.Context, _ int) (func(int) error, func(), error) {
-		client := redis.NewClient(&redis.Options{Addr: s.redis.Addr})
-		prefix := table("f") + ":"
-		if again {
-			err := client.Set(ctx, prefix, record, time.Hour).Err()
-			return func(int) error { return client.Get(ctx, prefix).Err() }, func() { _ = client.Close() }, err
+// wholeGuard is a request through a guard over the store.
+func wholeGuard(name, floor string, again bool, open opener) Contender {
+	return Contender{Name: name + ", whole request", Floor: floor, Open: func(ctx context.Context, ops int) (opened, error) {
+		s, closeIt, err := open(ctx)
+		if err != nil {
+			return opened{}, err
 		}
-		return func(i int) error {
-			c := claimOf(i)
-			if err := client.SetNX(ctx, prefix+c.Key, c.Owner[:], 90*time.Second).Err(); err != nil {
-				return err
-			}
-			return client.Set(ctx, prefix+c.Key, record, 7*24*time.Hour).Err()
-		}, func() { _ = client.Close() }, nil
+		worker, err := guarded(frameworks[0], s, !again, ops)
+		return opened{worker, closeIt}, err
 	}}
 }
 
-// postgresFloor is a one-row INSERT, then an UPDATE by key; or a SELECT by key.
-func (s *servers) postgresFloor(again bool) Contender {
-	name := "one-row INSERT, then UPDATE by key"
-	if again {
-		name = "SELECT by key"
-	}
-	return Contender{Name: name, Open: func(ctx context.Context, _ int) (func(int) error, func(), error) {
-		pool, err := s.pool(ctx, s.postgres.Addr)
-		if err != nil {
-			return nil, nil, err
-		}
-		t := table("f")
-		_, err = pool.Exec(ctx, "CREATE TABLE "+t+" (key bytea PRIMARY KEY, owner bytea NOT NULL, state smallint NOT NULL,"+
-			" attempt int NOT NULL, expires_at timestamptz NOT NULL, response bytea) WITH (fillfactor = 70)")
-		if err != nil {
-			return nil, nil, err
-		}
-		insert := "INSERT INTO " + t + " VALUES ($1, $2, 0, 1, now() + interval '30 seconds', NULL)"
-		update := "UPDATE " + t + " SET state = 1, response = $2, expires_at = now() + interval '7 days' WHERE key = $1"
-		first := func(i int) error {
-			c := claimOf(i)
-			if _, err := pool.Exec(ctx, insert, []byte(c.Key), c.Owner[:]); err != nil {
-				return err
-			}
-			_, err := pool.Exec(ctx, update, []byte(c.Key), record)
-			return err
-		}
-		if !again {
-			return first, pool.Close, nil
-		}
-		if err := first(0); err != nil {
-			return nil, nil, err
-		}
-		key := []byte(claimOf(0).Key)
-		query := "SELECT state, attempt, response FROM " + t + " WHERE key = $1"
-		return func(int) error {
-			var state, attempt int
-			var response []byte
-			return pool.QueryRow(ctx, query, key).Scan(&state, &attempt, &response)
-		}, pool.Close, nil
-	}}
-}
+const trip = "0.5 ms a round trip"
 
-// transaction is a handler's own BEGIN, INSERT and COMMIT, by itself or under
-// the transactional store.
-func (s *servers) transaction(ours bool, addr func() string) Contender {
-	name := "the handler's own BEGIN, INSERT, COMMIT"
-	if ours {
-		name = "the same under pgstore.TxStore"
-	}
-	return Contender{Name: name, Open: func(ctx context.Context, _ int) (func(int) error, func(), error) {
-		pool, err := s.pool(ctx, addr())
-		if err != nil {
-			return nil, nil, err
-		}
-		orders := table("o")
-		if _, err := pool.Exec(ctx, "CREATE TABLE "+orders+" (id bigserial PRIMARY KEY, item text, quantity int)"); err != nil {
-			return nil, nil, err
-		}
-		insert := "INSERT INTO " + orders + " (item, quantity) VALUES ($1, $2)"
-		if !ours {
-			return func(int) error {
-				return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-					_, err := tx.Exec(ctx, insert, "mug", 1)
-					return err
-				})
-			}, pool.Close, nil
-		}
-		c := pgstore.Config{Table: table("t")}
-		if err := pgstore.Migrate(ctx, pool, c); err != nil {
-			return nil, nil, err
-		}
-		store, err := pgstore.NewTx(pool, pgstore.TxConfig{Config: c})
-		if err != nil {
-			return nil, nil, err
-		}
-		return func(i int) error {
-			_, h, err := store.Claim(ctx, claimOf(i))
-			if err != nil {
-				return err
-			}
-			lent := h.(replay.Lender).Lend(ctx)
-			if _, err := pgstore.Tx(lent).Exec(lent, insert, "mug", 1); err != nil {
-				return err
-			}
-			return h.Seal(ctx, record, 7*24*time.Hour)
-		}, func() { _ = store.Close(); pool.Close() }, nil
-	}}
-}
-
-func (s *servers) workloads() ([]Workload, func(), error) {
-	local := func() string { return s.postgres.Addr }
-	proxy, err := testserver.NewProxy(s.postgres.Addr)
-	if err != nil {
-		return nil, nil, err
-	}
-	proxy.Delay(250 * time.Microsecond) // each way
-	far := func() string { return proxy.Addr }
-	slice := 250 * time.Millisecond
+func (s *servers) storeWorkloads() []Workload {
+	const slice, most = 120 * time.Millisecond, 12_000
 	var ws []Workload
-	for _, workers := range []int{1, 16} {
-		at := fmt.Sprintf(", %d at once", workers)
-		ws = append(ws,
-			Workload{Name: "Redis: first submit" + at, Slice: slice, Workers: workers, Note: "Over SET NX, then SET.", Contenders: []Contender{
-				s.redisFloor(false), storeContender("redisstore", false, s.openRedis)}},
-			Workload{Name: "Redis: replay" + at, Slice: slice, Workers: workers, Note: "Over GET.", Contenders: []Contender{
-				s.redisFloor(true), storeContender("redisstore", true, s.openRedis)}},
-			Workload{Name: "PostgreSQL: first submit" + at, Slice: slice, Workers: workers, Note: "Over a one-row INSERT, then an UPDATE by key; without fsync.",
-				Contenders: []Contender{
-					s.postgresFloor(false), storeContender("pgstore", false, s.openPostgres),
-					storeContender("tieredstore, Redis before it", false, s.openTiered)}},
-			Workload{Name: "PostgreSQL: replay" + at, Slice: slice, Workers: workers, Note: "Over a SELECT by key.", Contenders: []Contender{
-				s.postgresFloor(true), storeContender("pgstore", true, s.openPostgres),
-				storeContender("tieredstore, Redis before it", true, s.openTiered)}},
-			Workload{Name: "PostgreSQL: transaction" + at, Slice: slice, Workers: workers,
-				Note: "The handler's own transaction of three round trips, and the same with claim and seal in it; without fsync.", Contenders: []Contender{
-					s.transaction(false, local), s.transaction(true, local)}},
-		)
+	add := func(name, note string, workers int, cs ...Contender) {
+		ws = append(ws, Workload{Name: name, Note: note, Slice: slice, MaxOps: most, Workers: workers, Contenders: cs})
 	}
-	ws = append(ws,
-		Workload{Name: "PostgreSQL: transaction, 0.5 ms a round trip", Slice: 2 * slice, Note: "As above, through a proxy that delays.",
-			Contenders: []Contender{s.transaction(false, far), s.transaction(true, far)}},
-		Workload{Name: "SQLite", Slice: slice, Note: "With a sync of the disk for each claim and each seal.", Contenders: []Contender{
-			storeContender("first submit", false, s.openSQLite), storeContender("replay", true, s.openSQLite)}},
+	at := func(n int) string { return fmt.Sprintf(", %d at once", n) }
+
+	for _, n := range []int{1, 16} {
+		add("Redis: first submit"+at(n), "Over SET NX, then SET, with the same client.", n,
+			s.redisWrites(s.redis), storeCalls("redisstore", redisWritesName, 1.10, false, s.openRedis(s.redis)),
+			wholeGuard("redisstore", redisWritesName, false, s.openRedis(s.redis)))
+		add("Redis: replay"+at(n), "Over GET, with the same client.", n,
+			s.redisReads(s.redis), storeCalls("redisstore", redisReadsName, 1.10, true, s.openRedis(s.redis)),
+			wholeGuard("redisstore", redisReadsName, true, s.openRedis(s.redis)))
+	}
+	add("Redis: first submit, "+trip, "As above, through a proxy in a process of its own that delays.", 1,
+		s.redisWrites(s.redisFar), storeCalls("redisstore", redisWritesName, 0, false, s.openRedis(s.redisFar)))
+	add("Redis: replay, "+trip, "As above, through a proxy in a process of its own that delays.", 1,
+		s.redisReads(s.redisFar), storeCalls("redisstore", redisReadsName, 0, true, s.openRedis(s.redisFar)))
+
+	const without = " The server runs without fsync, which is the stricter comparison: waiting for the disk would be the same on both sides."
+	for _, n := range []int{1, 16} {
+		replayGoal, txGoal := 1.25, 1.12
+		if n > 1 {
+			replayGoal, txGoal = 0, 1.25
+		}
+		add("PostgreSQL: first submit"+at(n), "Over a one-row INSERT, then an UPDATE by key, with the same pool."+without, n,
+			s.postgresWrites(s.postgres), storeCalls("pgstore", postgresWritesName, 1.15, false, s.openPostgres(s.postgres)),
+			wholeGuard("pgstore", postgresWritesName, false, s.openPostgres(s.postgres)),
+			storeCalls("tieredstore, Redis before it", postgresWritesName, 0, false, s.openTiered(s.redis, s.postgres)))
+		add("PostgreSQL: replay"+at(n), "Over a SELECT by key, with the same pool.", n,
+			s.postgresReads(s.postgres), storeCalls("pgstore", postgresReadsName, replayGoal, true, s.openPostgres(s.postgres)),
+			wholeGuard("pgstore", postgresReadsName, true, s.openPostgres(s.postgres)),
+			storeCalls("tieredstore, Redis before it", postgresReadsName, 0, true, s.openTiered(s.redis, s.postgres)))
+		add("PostgreSQL: transaction"+at(n), "Over the handler's own transaction of three round trips."+without, n,
+			s.ownTransaction(s.postgres), s.txStore(s.postgres, txGoal), s.txGuard(s.postgres))
+	}
+	const sync = "As above, on a server with fsync."
+	for _, n := range []int{1, 16} {
+		add("PostgreSQL with fsync: first submit"+at(n), sync, n,
+			s.postgresWrites(s.durable), storeCalls("pgstore", postgresWritesName, 0, false, s.openPostgres(s.durable)))
+		add("PostgreSQL with fsync: transaction"+at(n), sync, n, s.ownTransaction(s.durable), s.txStore(s.durable, 0))
+	}
+	const delayed = "As above, through a proxy in a process of its own that delays; without fsync."
+	for _, n := range []int{1, 16} {
+		add("PostgreSQL: first submit, "+trip+at(n), delayed, n,
+			s.postgresWrites(s.postgresFar), storeCalls("pgstore", postgresWritesName, 0, false, s.openPostgres(s.postgresFar)))
+		add("PostgreSQL: transaction, "+trip+at(n), delayed, n, s.ownTransaction(s.postgresFar), s.txStore(s.postgresFar, 1.03))
+	}
+	add("PostgreSQL: replay, "+trip, delayed, 1,
+		s.postgresReads(s.postgresFar), storeCalls("pgstore", postgresReadsName, 0, true, s.openPostgres(s.postgresFar)))
+
+	return append(ws,
+		Workload{Name: "SQLite: first submit", Slice: slice, MaxOps: most, Note: "Over INSERT, then UPDATE by key, through the same driver; synchronous=FULL: a sync each.",
+			Contenders: []Contender{s.sqliteWrites(), storeCalls("sqlitestore", sqliteWritesName, 0, false, s.openSQLite)}},
+		Workload{Name: "SQLite: replay", Slice: slice, MaxOps: most, Note: "Over a SELECT by key, through the same driver.",
+			Contenders: []Contender{s.sqliteReads(), storeCalls("sqlitestore", sqliteReadsName, 0, true, s.openSQLite)}},
 	)
-	return ws, proxy.Close, nil
 }

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package main
+
+import "time"
+
+// pause waits for d, or longer where the runtime's timer is coarser.
+func pause(d time.Duration) { time.Sleep(d) }
