@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -83,6 +84,7 @@ func spreadOf(values []float64) Spread {
 // A Figure is what one contender came to. Times are nanoseconds an operation.
 type Figure struct {
 	Contender
+	Ops    int // in a slice
 	Time   Spread
 	CPU    Spread // of this process, all threads
 	Allocs Spread
@@ -165,20 +167,34 @@ func (r *runner) stop() {
 // calibrate finds out how many operations fill a slice, and warms up by it.
 func (r *runner) calibrate(ctx context.Context) error {
 	most := cmp.Or(r.w.MaxOps, maxOps)
-	ops := 2 * most
+	ops := 3 * most // for the warm-up and for the search, which doubles
 	if !r.w.Fresh {
-		ops = most * (r.rounds + 2)
+		ops += most * r.rounds
 	}
 	if err := r.start(ctx, ops); err != nil {
 		return err
 	}
-	for n := 8; ; n *= 2 {
+	// What only the first operations do, such as opening a connection for each
+	// worker, would otherwise be taken for the time of all.
+	for warm := 0.0; warm < float64(r.w.Slice) && r.next < most/2; {
+		n := 4 * len(r.workers)
 		s, err := r.run(n)
 		if err != nil {
 			return err
 		}
-		if took := s.time * float64(n); took > float64(r.w.Slice)/4 || 2*n > most {
-			r.n = min(max(int(float64(r.w.Slice)/s.time), 1), most)
+		warm += s.time * float64(n)
+	}
+	for n := 8 * len(r.workers); ; n *= 2 {
+		fastest := math.Inf(1)
+		for range 2 {
+			s, err := r.run(n)
+			if err != nil {
+				return err
+			}
+			fastest = min(fastest, s.time)
+		}
+		if fastest*float64(n) > float64(r.w.Slice)/2 || 2*n > most {
+			r.n = min(max(int(float64(r.w.Slice)/fastest), 1), most)
 			break
 		}
 	}
@@ -265,10 +281,10 @@ func (r *runner) figure(floor int, runners []*runner) Figure {
 		return spreadOf(values)
 	}
 	f := Figure{
-		Contender: r.c,
-		Time:      of(func(s, _ sample) float64 { return s.time }),
-		CPU:       of(func(s, _ sample) float64 { return s.cpu }),
-		Allocs:    of(func(s, _ sample) float64 { return s.allocs }),
+		Contender: r.c, Ops: r.n,
+		Time:   of(func(s, _ sample) float64 { return s.time }),
+		CPU:    of(func(s, _ sample) float64 { return s.cpu }),
+		Allocs: of(func(s, _ sample) float64 { return s.allocs }),
 	}
 	if floor >= 0 {
 		f.Ratio = of(func(s, fl sample) float64 { return s.time / fl.time })

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -84,16 +85,16 @@ func (r *report) verdicts() []verdict {
 
 // table returns a workload's rows, the head first.
 func (r *result) table() [][]string {
-	rows := [][]string{{"", "median", "quartiles", "allocations", "of its floor", "goal"}}
+	rows := [][]string{{"", "median", "quartiles", "in a slice", "allocations", "of its floor", "goal"}}
 	if r.Adds {
-		rows[0] = []string{"", "median", "quartiles", "CPU", "allocations", "added", "quartiles", "CPU added", "allocations added", "goal"}
+		rows[0] = []string{"", "median", "quartiles", "in a slice", "CPU", "allocations", "added", "quartiles", "CPU added", "allocations added", "goal"}
 	}
 	for _, f := range r.figures {
 		goal := ""
 		if v, ok := f.verdict(); ok {
 			goal = v.String()
 		}
-		row := []string{f.Name, nanos(f.Time.Median), nanos(f.Time.Low) + " to " + nanos(f.Time.High)}
+		row := []string{f.Name, nanos(f.Time.Median), nanos(f.Time.Low) + " to " + nanos(f.Time.High), strconv.Itoa(f.Ops)}
 		if r.Adds {
 			row = append(row, nanos(f.CPU.Median), count(f.Allocs.Median))
 			if f.Floor == "" {
@@ -194,7 +195,7 @@ func (r *report) limits() string {
 
 func method(rounds int) string {
 	return fmt.Sprintf(`Each workload runs all its contenders once in each of %d rounds, in an order that rotates. A figure is the median of the
-rounds, and the quartiles stand beside it. "Of its floor" and "added" compare the two slices of one round, and then take the
+rounds, and the quartiles stand beside it, and how many operations a slice has. "Of its floor" and "added" compare the two slices of one round, and then take the
 median of the rounds; that is why they can differ a little from the quotient or the difference of the medians. CPU is the
 time of all threads of this process, the garbage collector's too. A whole request is one through net/http's middleware and
 a guard with token, fingerprint and lease on; the other lines of a store are its own calls.`, rounds)
