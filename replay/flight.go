@@ -76,13 +76,26 @@ func (s *flightShard) join(key string, own *flight) (f *flight, leads bool) {
 // land ends the flight and tells those who wait for it.
 func (s *flightShard) land(f *flight, l landing) {
 	s.mu.Lock()
-	delete(s.m, f.key)
+	flying := s.m[f.key] == f // else it was given up
+	if flying {
+		delete(s.m, f.key)
+	}
 	f.hold, f.ctx = nil, nil
 	done := f.done
 	s.mu.Unlock()
-	if done != nil {
+	if flying && done != nil {
 		l.response = bytes.Clone(l.response) // the leader's buffer is lent
 		f.landing = l
 		close(done)
+	}
+}
+
+// giveUp ends a flight whose handler is beyond its time: those who wait compete
+// for the key, as others elsewhere do. The caller holds s.mu.
+func (s *flightShard) giveUp(f *flight) {
+	delete(s.m, f.key)
+	f.hold, f.ctx = nil, nil
+	if f.done != nil {
+		close(f.done)
 	}
 }

@@ -40,8 +40,12 @@ func (e *engine) tick(s *flightShard) {
 	defer s.mu.Unlock()
 	s.armed = false
 	for _, f := range s.m {
-		if f.hold == nil || !f.ctx.deadline.IsZero() && now.After(f.ctx.deadline) {
-			continue // a handler beyond its time no longer holds its key
+		if f.hold == nil {
+			continue
+		}
+		if !f.ctx.deadline.IsZero() && now.After(f.ctx.deadline) {
+			s.giveUp(f) // a handler beyond its time no longer holds its key
+			continue
 		}
 		s.armed = true
 		if now.Sub(f.extended) >= e.lease/3 {

@@ -109,6 +109,29 @@ func TestHandlerBeyondItsTimeoutLosesItsLease(t *testing.T) {
 	})
 }
 
+func TestHandlerBeyondItsTimeoutIsTakenOverInItsOwnProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard(t, newMemstore(t), replay.Config{Lease: time.Second, HandlerTimeout: 2 * time.Second, Wait: time.Minute})
+		tok := freshToken(t)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			w := serve(g, t.Context(), tok, "{}", func(w http.ResponseWriter, r *http.Request) {
+				time.Sleep(time.Hour) // deaf to its context
+				created("first")(w, r)
+			})
+			answer(t, "the late owner", w, 201, "second", true)
+		})
+		synctest.Wait()
+		for range 2 {
+			wg.Go(func() {
+				w := serve(g, t.Context(), tok, "{}", created("second"))
+				answer(t, "a waiter", w, 201, "second", w.Header().Get("Idempotent-Replayed") == "true")
+			})
+		}
+		wg.Wait()
+	})
+}
+
 func TestAbandonedClaimIsTakenOverWhenItsLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemstore(t)
