@@ -41,6 +41,7 @@ type body struct {
 	mu      sync.Mutex // guards what follows; not held while a Read waits for src
 	reading bool       // somebody reads from src
 	closed  bool       // the handler has returned
+	shut    bool       // the handler has closed the body
 	off     int        // how much of head the handler has read
 	stream  hasher     // hashes what does not fit into head; nil until it is needed
 	eof     bool       // src has been read to its end
@@ -101,7 +102,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.closed:
+	case b.closed || b.shut:
 		return 0, http.ErrBodyReadAfterClose
 	case b.off < len(b.head):
 		n := copy(p, b.head[b.off:])
@@ -144,12 +145,13 @@ func (b *body) took(p []byte, err error) (int, error) {
 	return len(p), err
 }
 
-// Close lets the handler close the body, as net/http does at its end, too.
+// Close ends the handler's reading. What is left of src is still to be hashed,
+// so finish closes that.
 func (b *body) Close() error {
-	if b.src == nil {
-		return nil
-	}
-	return b.src.Close()
+	b.mu.Lock()
+	b.shut = true
+	b.mu.Unlock()
+	return nil
 }
 
 // fields returns the values of the token's own field. It needs the body whole.
@@ -228,15 +230,32 @@ func (b *body) rewind() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.off = 0
-	b.closed = false
+	b.closed, b.shut = false, false
 	return b.whole
 }
 
-// passOn gives the body to a handler that is not this guard's to watch.
+// passOn gives the body to somebody who is not this guard's to watch. It can be
+// read from its start, unless a part of it has gone that was not kept.
 func (b *body) passOn(r *http.Request) {
-	if b.src != nil {
-		r.Body = b
+	if b.src == nil {
+		return // untouched
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.whole || b.stream == nil {
+		b.off = 0
+		b.closed, b.shut = false, false
+	}
+	r.Body = b
+}
+
+// show gives the body to who answers in the handler's place.
+func (b *body) show(r *http.Request) {
+	if b.src != nil && b.whole && !b.parsed {
+		r.Body = io.NopCloser(bytes.NewReader(b.head)) // apart from what a handler may still read
+		return
+	}
+	b.passOn(r)
 }
 
 // leave says that the handler has returned. What it has left behind reading gets
@@ -247,12 +266,15 @@ func (b *body) leave() {
 	b.mu.Unlock()
 }
 
-// finish ends the hashing.
+// finish ends the hashing, and closes what the handler has closed.
 func (b *body) finish() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
 	if b.stream != nil {
 		b.stream.abort()
+	}
+	if b.shut && b.src != nil && !b.reading {
+		_ = b.src.Close() // it has been read for as far as anybody wants
 	}
 }

@@ -83,8 +83,8 @@ func bodyTypeOf(r *http.Request) bodyType {
 // splitField takes the token's own field out of an urlencoded body. It returns
 // the field's values and the other pairs as they were.
 func splitField(body []byte, field string) (values []string, others []byte) {
-	if !bytes.Contains(body, []byte(field)) {
-		return nil, body
+	if !bytes.Contains(body, []byte(field)) && bytes.IndexByte(body, '%') < 0 && bytes.IndexByte(body, '+') < 0 {
+		return nil, body // nor can its name be there in an escaped form
 	}
 	others = make([]byte, 0, len(body))
 	for pair := range bytes.SplitSeq(body, []byte("&")) {

@@ -133,6 +133,7 @@ func (g *Guard) refuse(c *call, err error) {
 		kind = Mismatch
 	}
 	g.tell(c, Event{Kind: kind, Err: err})
+	c.body.show(c.r) // OnError may show the form again, with what was typed in
 	g.c.OnError(c.w, c.r, err)
 }
 
@@ -218,7 +219,7 @@ func (g *Guard) status(c *call) (State, error) {
 	if value == "" {
 		return Free, ErrMissingKey
 	}
-	if c.id, err = g.verify(c.r, value); err != nil {
+	if c.id, err = g.verify(c.r, &c.body, value); err != nil {
 		return Free, err
 	}
 	if err := g.checkExpiry(c.r, c.id, time.Now()); err != nil {

@@ -35,7 +35,7 @@ func (g *Guard) identify(r *http.Request, b *body) (identity, error) {
 			return identity{}, err
 		}
 		if value != "" {
-			return g.verify(r, value)
+			return g.verify(r, b, value)
 		}
 	}
 	if g.c.IdempotencyKey {
@@ -44,7 +44,7 @@ func (g *Guard) identify(r *http.Request, b *body) (identity, error) {
 			return identity{}, err
 		}
 		if key != "" {
-			return g.clientIdentity(r, key)
+			return g.clientIdentity(r, b, key)
 		}
 	}
 	if g.c.Key != nil {
@@ -117,8 +117,8 @@ func single(values []string) (string, error) {
 }
 
 // verify checks the token for this request's subject and one of the forms.
-func (g *Guard) verify(r *http.Request, value string) (identity, error) {
-	subject := g.subject(r)
+func (g *Guard) verify(r *http.Request, b *body, value string) (identity, error) {
+	subject := g.subject(r, b)
 	var err error
 	for _, form := range g.c.Forms {
 		var claims token.Claims
@@ -129,10 +129,10 @@ func (g *Guard) verify(r *http.Request, value string) (identity, error) {
 		id := identity{
 			scope: scopeOf(subject, form), expires: claims.ExpiresAt, issued: claims.IssuedAt, isToken: true,
 		}
-		b := make([]byte, 0, 64)
-		b = claims.ID.AppendKey(append(b, 't'))
-		b = base64.RawURLEncoding.AppendEncode(append(b, '.'), id.scope[:16])
-		id.key = string(b)
+		key := make([]byte, 0, 64)
+		key = claims.ID.AppendKey(append(key, 't'))
+		key = base64.RawURLEncoding.AppendEncode(append(key, '.'), id.scope[:16])
+		id.key = string(key)
 		return id, nil
 	}
 	if errors.Is(err, token.ErrMalformed) {
@@ -141,17 +141,22 @@ func (g *Guard) verify(r *http.Request, value string) (identity, error) {
 	return identity{}, fmt.Errorf("%w: %w", ErrInvalidToken, err)
 }
 
-func (g *Guard) subject(r *http.Request) string {
+// subject asks whose request it is. The answer may be in a field of the form that
+// the token was looked for in.
+func (g *Guard) subject(r *http.Request, b *body) string {
 	if g.c.Subject == nil {
 		return ""
 	}
-	return g.c.Subject(r)
+	b.passOn(r)
+	subject := g.c.Subject(r)
+	b.passOn(r)
+	return subject
 }
 
-func (g *Guard) clientIdentity(r *http.Request, key string) (identity, error) {
+func (g *Guard) clientIdentity(r *http.Request, b *body, key string) (identity, error) {
 	subject := ""
 	if !g.c.SharedKeys {
-		if subject = g.subject(r); subject == "" {
+		if subject = g.subject(r, b); subject == "" {
 			return identity{}, ErrNoSubject
 		}
 	}
@@ -163,9 +168,9 @@ func (g *Guard) functionIdentity(r *http.Request, b *body) (identity, error) {
 	if b.brokenOff() {
 		return identity{}, fmt.Errorf("%w: %w", ErrIncompleteBody, b.err)
 	}
-	r.Body = b
+	b.passOn(r)
 	key, err := g.c.Key(r)
-	b.off = 0
+	b.passOn(r)
 	switch {
 	case err != nil:
 		return identity{}, fmt.Errorf("%w: %w", ErrMalformedKey, err)
@@ -174,7 +179,7 @@ func (g *Guard) functionIdentity(r *http.Request, b *body) (identity, error) {
 	case b.stream != nil:
 		return identity{}, &TooLargeError{Limit: g.c.FormLimit}
 	}
-	return hashedIdentity('f', g.subject(r), key), nil
+	return hashedIdentity('f', g.subject(r, b), key), nil
 }
 
 // hashedIdentity makes the record's key of one that somebody else has chosen, so
