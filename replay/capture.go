@@ -234,6 +234,7 @@ func (c *capture) send() {
 	} else {
 		applyHeader(c.outer, trailers)
 	}
+	dropTrailers(c.outer, trailers)
 	if len(c.body) > 0 && c.failed == nil {
 		_, c.failed = c.w.Write(c.body) // nobody to tell: the client is gone
 	}

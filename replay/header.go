@@ -76,11 +76,12 @@ func notKept(name string) bool {
 }
 
 // kept returns the ops that belong into a record: not those of notKept, of drop,
-// and of what a Connection header names.
+// and of what a Connection header names. A handler that writes into the map itself
+// may spell a name in any way, and a trailer counts as the header that it is.
 func kept(ops []headerOp, drop map[string]bool) []headerOp {
 	var hops []string
 	for _, op := range ops {
-		if op.name == "Connection" {
+		if plainName(op.name) == "Connection" {
 			for _, v := range op.values {
 				for name := range strings.SplitSeq(v, ",") {
 					hops = append(hops, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)))
@@ -89,12 +90,25 @@ func kept(ops []headerOp, drop map[string]bool) []headerOp {
 		}
 	}
 	leave := func(op headerOp) bool {
-		return notKept(op.name) || drop[op.name] || slices.Contains(hops, op.name)
+		name := plainName(op.name)
+		return notKept(name) || drop[name] || slices.Contains(hops, name)
 	}
 	if !slices.ContainsFunc(ops, leave) {
 		return ops
 	}
 	return slices.DeleteFunc(slices.Clone(ops), leave)
+}
+
+func plainName(name string) string {
+	return textproto.CanonicalMIMEHeaderKey(strings.TrimPrefix(name, http.TrailerPrefix))
+}
+
+// dropTrailers takes the plain names of the trailers out of a header that has been
+// sent: net/http would send what it finds under a declared name a second time.
+func dropTrailers(h http.Header, trailers []headerOp) {
+	for _, op := range trailers {
+		delete(h, strings.TrimPrefix(op.name, http.TrailerPrefix))
+	}
 }
 
 func lookup(ops []headerOp, name string) (string, bool) {

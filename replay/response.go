@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -17,8 +18,8 @@ func (r *response) readableBy(req *http.Request) error {
 	if r.flags&bodyLeftOut != 0 {
 		return &NotKeptError{Status: r.status, Location: location}
 	}
-	coding, ok := lookup(r.headers, "Content-Encoding")
-	if !ok || len(r.body) == 0 || accepts(req.Header.Values("Accept-Encoding"), coding) {
+	coding, _ := lookup(r.headers, "Content-Encoding")
+	if coding == "" || strings.EqualFold(coding, "identity") || len(r.body) == 0 || accepts(req.Header.Values("Accept-Encoding"), coding) {
 		return nil
 	}
 	if !strings.EqualFold(coding, "gzip") && !strings.EqualFold(coding, "x-gzip") {
@@ -45,13 +46,23 @@ func (r *response) readableBy(req *http.Request) error {
 	return nil
 }
 
+// maxPlain bounds what a stored body may grow to for a client that does not take
+// gzip.
+const maxPlain = 32 << 20
+
 func gunzip(b []byte) ([]byte, error) {
 	zr, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(zr)
+	plain, err := io.ReadAll(io.LimitReader(zr, maxPlain+1))
+	if err == nil && len(plain) > maxPlain {
+		err = errTooLong
+	}
+	return plain, err
 }
+
+var errTooLong = errors.New("replay: too long when decoded")
 
 // accepts reports whether a client that sent these Accept-Encoding values takes
 // the coding. One that sent none takes only what is not encoded, to be safe.
@@ -83,6 +94,7 @@ func (r *response) send(w http.ResponseWriter, marker string, value []string) {
 	applyHeader(h, r.trailers)
 	h[marker] = value
 	w.WriteHeader(r.status)
+	dropTrailers(h, r.trailers)
 	if len(r.body) > 0 {
 		_, _ = w.Write(r.body) // nobody to tell: the client is gone
 	}
