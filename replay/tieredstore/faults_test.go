@@ -153,7 +153,7 @@ func TestFrontHasNoSayInWhatIsTrue(t *testing.T) {
 			t.Errorf("%s was sealed as %v and answered as %v", key, s, a)
 		}
 	}
-	if front.calls.Load() < 50 { // the breaker keeps most away
+	if front.calls.Load() < 3 { // so many it is asked before the breaker gives it up
 		t.Errorf("the front was asked %d times only", front.calls.Load())
 	}
 }
