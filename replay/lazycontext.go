@@ -35,11 +35,11 @@ func (c *lazyContext) realize() context.Context {
 	if c.inner == nil {
 		inner, cancel := context.WithCancelCause(c.parent)
 		c.inner, c.cancel = inner, cancel
+		if c.ended != nil && c.ended != context.DeadlineExceeded {
+			cancel(c.ended) // before the deadline can have its say
+		}
 		if !c.deadline.IsZero() {
 			c.inner, c.stop = context.WithDeadline(inner, c.deadline)
-		}
-		if c.ended != nil {
-			cancel(c.ended)
 		}
 	}
 	return c.inner
@@ -51,22 +51,28 @@ func (c *lazyContext) Err() error {
 	switch {
 	case c.inner != nil:
 		return c.inner.Err()
+	case c.ended == context.DeadlineExceeded || c.ended == nil && c.late():
+		return context.DeadlineExceeded
 	case c.ended != nil:
 		return context.Canceled
-	case !c.deadline.IsZero() && !time.Now().Before(c.deadline):
-		return context.DeadlineExceeded
 	}
 	return nil
 }
 
+func (c *lazyContext) late() bool { return !c.deadline.IsZero() && !time.Now().Before(c.deadline) }
+
 // Value looks into the inner context where there is one, so that package
-// context finds its own cancelCtx there and children cost no goroutine.
+// context finds its own cancelCtx there and children cost no goroutine. A cause
+// that was given is found there, too, even if nobody has asked for Done.
 func (c *lazyContext) Value(key any) any {
 	c.mu.Lock()
-	inner := c.inner
+	inner, caused := c.inner, c.ended != nil
 	c.mu.Unlock()
-	if inner != nil {
+	switch {
+	case inner != nil:
 		return inner.Value(key)
+	case caused:
+		return c.realize().Value(key)
 	}
 	return c.parent.Value(key)
 }
@@ -77,7 +83,9 @@ func (c *lazyContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended == nil {
-		c.ended = cause
+		if c.ended = cause; c.late() {
+			c.ended = context.DeadlineExceeded // as Err has said already
+		}
 	}
 	if c.inner != nil {
 		c.cancel(cause)

@@ -228,6 +228,39 @@ func TestLateOwnerStandsIfWhoTookOverGaveBack(t *testing.T) {
 	})
 }
 
+func TestHandlerThatOnlyPollsItsContextLearnsTheCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := errors.New("gone")
+		ctx, hangUp := context.WithCancelCause(t.Context())
+		var polled context.Context
+		serve(newGuard(t, newMemstore(t), replay.Config{KeepClientCancel: true}), ctx, freshToken(t), "{}",
+			func(w http.ResponseWriter, r *http.Request) {
+				hangUp(gone)
+				synctest.Wait()
+				polled = r.Context()
+			})
+		if err, cause := polled.Err(), context.Cause(polled); err != context.Canceled || cause != gone {
+			t.Errorf("after the hang-up: %v because of %v, want Canceled because of gone", err, cause)
+		}
+		time.Sleep(time.Hour) // beyond the handler's timeout
+		if err := polled.Err(); err != context.Canceled {
+			t.Errorf("an hour later: %v, want Canceled still", err)
+		}
+
+		serve(newGuard(t, newMemstore(t), replay.Config{HandlerTimeout: time.Second}), t.Context(), freshToken(t), "{}",
+			func(w http.ResponseWriter, r *http.Request) {
+				time.Sleep(2 * time.Second)
+				polled = r.Context()
+				if err := polled.Err(); err != context.DeadlineExceeded {
+					t.Errorf("beyond the timeout: %v, want DeadlineExceeded", err)
+				}
+			})
+		if err, cause := polled.Err(), context.Cause(polled); err != context.DeadlineExceeded || cause != context.DeadlineExceeded {
+			t.Errorf("after the handler: %v because of %v, want DeadlineExceeded still", err, cause)
+		}
+	})
+}
+
 func TestLostLeaseCancelsTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &countingStore{Store: newMemstore(t)}
