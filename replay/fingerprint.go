@@ -11,6 +11,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -19,7 +20,8 @@ import (
 //	method NUL target NUL kind body
 //
 // The target is the path and query as the client sent them, so that path values
-// count. The kind says how the body is taken: 'r' for its bytes (without the
+// count, but for the spellings that RFC 3986 (section 6.2.2) holds to be equal.
+// The kind says how the body is taken: 'r' for its bytes (without the
 // token's own field, if it is a form), 'm' for the parts of a multipart body,
 // because a browser draws a new boundary for each send.
 type fingerprint [sha256.Size]byte
@@ -36,8 +38,38 @@ func appendTarget(b []byte, r *http.Request, kind byte) []byte {
 	if target == "" || target[0] != '/' { // made by a test, or the absolute form of a proxy
 		target = r.URL.RequestURI()
 	}
-	b = append(b, target...)
+	b = appendNormal(b, target)
 	return append(b, 0, kind)
+}
+
+// appendNormal appends target with escapes in upper case and without those that
+// unreserved characters do not need. Proxies rewrite these, so that a retry by
+// another way may come in another spelling.
+func appendNormal(b []byte, target string) []byte {
+	for {
+		i := strings.IndexByte(target, '%')
+		if i < 0 || i+2 >= len(target) {
+			return append(b, target...)
+		}
+		b = append(b, target[:i]...)
+		c, err := strconv.ParseUint(target[i+1:i+3], 16, 8)
+		switch {
+		case err != nil: // no escape, and perhaps the start of one behind it
+			b = append(b, '%')
+			target = target[i+1:]
+			continue
+		case unreserved(byte(c)):
+			b = append(b, byte(c))
+		default:
+			b = append(b, strings.ToUpper(target[i:i+3])...)
+		}
+		target = target[i+3:]
+	}
+}
+
+// unreserved reports whether c is an unreserved character of RFC 3986, section 2.3.
+func unreserved(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }
 
 // sumBytes takes the fingerprint of a request whose body is in memory. Short

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
 	"net/textproto"
 	"testing"
 
@@ -74,6 +76,33 @@ func TestMultipartFingerprint(t *testing.T) {
 				t.Errorf("same fingerprint: %v, want %v", same, tt.same)
 			}
 		})
+	}
+}
+
+func TestSpellingOfTheTargetDoesNotCount(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{"/%61/%7e?q=%2Db", "/a/~?q=-b", true},
+		{"/a%2fb?c=%c3%bc", "/a%2Fb?c=%C3%BC", true},
+		{"/a%2Fb", "/a/b", false},
+		{"/a?b=1%26c=2", "/a?b=1&c=2", false},
+		{"/a?b=%2541", "/a?b=%41", false},
+		{"/a?b=1&b=2", "/a?b=2&b=1", false},
+	} {
+		g := newGuard(t, newMemstore(t), replay.Config{})
+		tok, codes := freshToken(t), [2]int{}
+		for i, target := range []string{tt.a, tt.b} {
+			r := httptest.NewRequest(http.MethodPost, target, nil)
+			r.Header.Set("X-Submit-Token", tok)
+			w := httptest.NewRecorder()
+			g.Serve(w, r, created("x"))
+			codes[i] = w.Code
+		}
+		if same := codes[1] == 201; codes[0] != 201 || same != tt.same {
+			t.Errorf("%s and then %s: got %v, the same: %v", tt.a, tt.b, codes, tt.same)
+		}
 	}
 }
 
