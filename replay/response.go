@@ -72,7 +72,7 @@ func accepts(values []string, coding string) bool {
 		for item := range strings.SplitSeq(v, ",") {
 			name, params, _ := strings.Cut(item, ";")
 			name = strings.TrimSpace(name)
-			weight, hasWeight := strings.CutPrefix(strings.ReplaceAll(params, " ", ""), "q=")
+			weight, hasWeight := strings.CutPrefix(strings.ToLower(strings.ReplaceAll(params, " ", "")), "q=")
 			q, err := strconv.ParseFloat(weight, 64)
 			taken := !hasWeight || err != nil || q > 0
 			if strings.EqualFold(name, coding) {

@@ -82,6 +82,30 @@ func TestIdentityEncodingIsReadableByAll(t *testing.T) {
 	}
 }
 
+func TestParameterNamesHaveNoCase(t *testing.T) {
+	s := serveHTTP(t, replay.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		zw := gzip.NewWriter(w)
+		_, _ = io.WriteString(zw, "plain")
+		_ = zw.Close()
+	})
+	tok := freshToken(t)
+	post(t, s, tok, urlencoded, strings.NewReader("item=tea"))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/orders", strings.NewReader("item=tea"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"X-Submit-Token": {tok}, "Content-Type": {urlencoded}, "Accept-Encoding": {"gzip;Q=0"}}
+	resp, err := s.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); string(body) != "plain" {
+		t.Errorf("a client that refuses gzip by a capital Q got %q, want plain", body)
+	}
+}
+
 func TestDecodedReplayIsBounded(t *testing.T) {
 	var bomb bytes.Buffer
 	zw := gzip.NewWriter(&bomb)
