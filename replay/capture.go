@@ -30,6 +30,7 @@ type capture struct {
 	opSpace [6]headerOp
 	length  int64 // the declared Content-Length; -1 if none
 	written int64 // bytes of body that the handler wrote
+	overrun bool  // it tried to write more than length
 	body    []byte
 	passing bool // over the limit: status and header have been sent
 	failed  error
@@ -54,7 +55,7 @@ func (c *capture) reset() {
 	} else {
 		c.header = c.outer.Clone()
 	}
-	c.status, c.ops, c.length, c.written, c.body, c.done = 0, c.opSpace[:0], -1, 0, c.body[:0], false
+	c.status, c.ops, c.length, c.written, c.overrun, c.body, c.done = 0, c.opSpace[:0], -1, 0, false, c.body[:0], false
 }
 
 // Header returns the header, which counts until the first write.
@@ -138,7 +139,8 @@ func (c *capture) begin(n int) error {
 	if n > 0 && !bodyAllowed(c.status) {
 		return http.ErrBodyNotAllowed
 	}
-	if c.length >= 0 && c.written+int64(n) > c.length {
+	if c.length >= 0 && n > 0 && (c.overrun || c.written+int64(n) > c.length) {
+		c.overrun = true // what follows would not join on
 		return http.ErrContentLength
 	}
 	c.written += int64(n)

@@ -106,6 +106,26 @@ func TestParameterNamesHaveNoCase(t *testing.T) {
 	}
 }
 
+func TestResponseWithAHoleIsNoOutcome(t *testing.T) {
+	g := newGuard(t, newMemstore(t), replay.Config{})
+	tok, runs := freshToken(t), 0
+	for range 2 {
+		serve(g, t.Context(), tok, "{}", func(w http.ResponseWriter, _ *http.Request) {
+			runs++
+			w.Header().Set("Content-Length", "5")
+			for _, piece := range []string{"abc", "XYZ", "de"} { // net/http takes the first alone
+				_, err := io.WriteString(w, piece)
+				if want := piece != "abc"; (err == http.ErrContentLength) != want {
+					t.Errorf("writing %q: %v", piece, err)
+				}
+			}
+		})
+	}
+	if runs != 2 {
+		t.Errorf("%d runs, want 2: the response was a fragment", runs)
+	}
+}
+
 func TestDecodedReplayIsBounded(t *testing.T) {
 	var bomb bytes.Buffer
 	zw := gzip.NewWriter(&bomb)
