@@ -109,7 +109,7 @@ func ProblemOf(err error) Problem {
 			"This token has been used, but the first response can't be read any more.")
 	}
 	return problem("malformed-key", http.StatusBadRequest, "The submit token is malformed",
-		"The token or key has a form that none has. Send it exactly as it was given out.")
+		"What was sent as the token or key is none: it was cut off or changed on the way. Send it exactly as it was given out.")
 }
 
 func problem(code string, status int, title, detail string) Problem {
