@@ -18,6 +18,7 @@ type lazyContext struct {
 	cancel context.CancelCauseFunc
 	stop   context.CancelFunc // ends the deadline's timer
 	ended  error              // why cancelled, if before inner was made
+	late   bool               // it was after the deadline that it ended
 }
 
 // begin makes c a context. A zero deadline is none.
@@ -35,7 +36,7 @@ func (c *lazyContext) realize() context.Context {
 	if c.inner == nil {
 		inner, cancel := context.WithCancelCause(c.parent)
 		c.inner, c.cancel = inner, cancel
-		if c.ended != nil && c.ended != context.DeadlineExceeded {
+		if c.ended != nil && !c.late {
 			cancel(c.ended) // before the deadline can have its say
 		}
 		if !c.deadline.IsZero() {
@@ -51,7 +52,7 @@ func (c *lazyContext) Err() error {
 	switch {
 	case c.inner != nil:
 		return c.inner.Err()
-	case c.ended == context.DeadlineExceeded || c.ended == nil && c.late():
+	case c.late || c.ended == nil && c.expired():
 		return context.DeadlineExceeded
 	case c.ended != nil:
 		return context.Canceled
@@ -59,7 +60,7 @@ func (c *lazyContext) Err() error {
 	return nil
 }
 
-func (c *lazyContext) late() bool { return !c.deadline.IsZero() && !time.Now().Before(c.deadline) }
+func (c *lazyContext) expired() bool { return !c.deadline.IsZero() && !time.Now().Before(c.deadline) }
 
 // Value looks into the inner context where there is one, so that package
 // context finds its own cancelCtx there and children cost no goroutine. A cause
@@ -83,9 +84,7 @@ func (c *lazyContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended == nil {
-		if c.ended = cause; c.late() {
-			c.ended = context.DeadlineExceeded // as Err has said already
-		}
+		c.ended, c.late = cause, c.expired() // late: as Err has said already
 	}
 	if c.inner != nil {
 		c.cancel(cause)

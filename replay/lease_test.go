@@ -3,6 +3,7 @@ package replay_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -230,7 +231,7 @@ func TestLateOwnerStandsIfWhoTookOverGaveBack(t *testing.T) {
 
 func TestHandlerThatOnlyPollsItsContextLearnsTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gone := errors.New("gone")
+		gone := fmt.Errorf("gone: %w", context.DeadlineExceeded) // of somebody else's deadline
 		ctx, hangUp := context.WithCancelCause(t.Context())
 		var polled context.Context
 		serve(newGuard(t, newMemstore(t), replay.Config{KeepClientCancel: true}), ctx, freshToken(t), "{}",
@@ -239,6 +240,11 @@ func TestHandlerThatOnlyPollsItsContextLearnsTheCause(t *testing.T) {
 				synctest.Wait()
 				polled = r.Context()
 			})
+		select {
+		case <-polled.Done():
+		default:
+			t.Error("after the hang-up: not done")
+		}
 		if err, cause := polled.Err(), context.Cause(polled); err != context.Canceled || cause != gone {
 			t.Errorf("after the hang-up: %v because of %v, want Canceled because of gone", err, cause)
 		}
