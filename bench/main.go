@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -56,6 +57,10 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// Every call gets a deadline, floors and stores alike, because a guard gives
+	// one to each call of its store. Clients work otherwise without.
+	ctx, cancel := context.WithTimeout(ctx, 6*time.Hour)
+	defer cancel()
 
 	s, err := newServers()
 	if err != nil {
