@@ -92,7 +92,7 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #2b262
 .title { font-weight: 650; font-size: 16px }
 .note { fill: #776d62 }
 .group { font-weight: 600 }
-.value { font-variant-numeric: tabular-nums }
+.value { font-variant-numeric: tabular-nums; paint-order: stroke; stroke: #fdfbf7; stroke-width: 6px }
 .ours { fill: #a9441f }
 .peer { fill: #a79c8c }
 .floor { fill: #e4d9c8 }
@@ -102,6 +102,7 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #2b262
   .card { fill: #1c1916; stroke: #38322b }
   text { fill: #ece5da }
   .note { fill: #a1978a }
+  .value { stroke: #1c1916 }
   .ours { fill: #e0794a }
   .peer { fill: #7d7468 }
   .floor { fill: #3d362e }
