@@ -67,10 +67,19 @@ func newSlowCommit(t testing.TB, pause string) slowCommit {
 	}
 	_, err := direct.Exec(t.Context(), fmt.Sprintf(`
 		CREATE TABLE orders (id bigserial PRIMARY KEY, item text NOT NULL);
-		CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-			PERFORM pg_sleep(%s); RETURN NULL;
-		EXCEPTION WHEN query_canceled THEN -- pgx asks for it when a connection breaks
-			PERFORM pg_sleep(0.3); RETURN NULL;
+		CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+		DECLARE
+			over CONSTANT timestamptz := clock_timestamp() + interval '%s seconds';
+		BEGIN
+			LOOP
+				BEGIN
+					PERFORM pg_sleep_until(over);
+				EXCEPTION WHEN query_canceled THEN
+					NULL; -- pgx asks for it when a connection breaks, once or twice
+				END;
+				EXIT WHEN clock_timestamp() >= over;
+			END LOOP;
+			RETURN NULL;
 		END $$;
 		CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()`, pause))
 	if err != nil {
