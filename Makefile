@@ -13,14 +13,16 @@ help: ## list the targets
 test: servers check ## everything that has to pass, with real servers, under the race detector
 	$(GO) test $(RACE) -shuffle=on ./...
 	$(GO) test ./token ./replay/... -run 'Alloc|Memory' # counts that the race detector would falsify
+	binary=$$(sh scripts/valkey.sh) && SUBMITONCE_TEST_REDIS_BINARY=$$binary $(GO) test $(RACE) ./replay/redisstore
 	cd browsertest && $(GO) test $(RACE) ./...
 	cd torture && $(GO) test $(RACE) ./...
 	cd torture && $(GO) test -run Waiters ./... # a time that the race detector would falsify
 	cd bench && $(GO) vet ./...
 
 .PHONY: servers
-servers: ## installs what the tests need: PostgreSQL, Redis, PgBouncer, Chromium
+servers: ## installs what the tests need: PostgreSQL, Redis, Valkey, PgBouncer, Chromium
 	sh scripts/servers.sh
+	@sh scripts/valkey.sh
 
 .PHONY: check
 check: ## formatting, vet, tidy go.mod files

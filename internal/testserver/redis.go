@@ -23,13 +23,12 @@ type RedisServer struct {
 }
 
 // NewRedis starts a server with arguments of redis-server's command line, such as
-// "--maxmemory", "2mb".
+// "--maxmemory", "2mb". It is redis-server or valkey-server from PATH, or what
+// SUBMITONCE_TEST_REDIS_BINARY names.
 func NewRedis(ctx context.Context, args ...string) (*RedisServer, error) {
-	binary, err := findBinary("redis-server")
+	binary, err := redisBinary()
 	if err != nil {
-		if binary, err = findBinary("valkey-server"); err != nil {
-			return nil, fmt.Errorf("testserver: neither redis-server nor valkey-server in PATH: %w", err)
-		}
+		return nil, err
 	}
 	port, err := freePort()
 	if err != nil {
@@ -51,6 +50,19 @@ func NewRedis(ctx context.Context, args ...string) (*RedisServer, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+func redisBinary() (string, error) {
+	if named := os.Getenv("SUBMITONCE_TEST_REDIS_BINARY"); named != "" {
+		return findBinary(named)
+	}
+	binary, err := findBinary("redis-server")
+	if err != nil {
+		if binary, err = findBinary("valkey-server"); err != nil {
+			return "", fmt.Errorf("testserver: neither redis-server nor valkey-server in PATH: %w", err)
+		}
+	}
+	return binary, nil
 }
 
 // Start starts a server that was killed.

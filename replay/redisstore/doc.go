@@ -15,6 +15,10 @@
 //	4 bytes   attempt, big endian
 //	rest      response
 //
+// A seal writes only over its own pending record: by SET … IFEQ where the server
+// has it (Valkey 8.1, Redis 8.4), which costs what a plain SET costs, and else by a
+// script.
+//
 // A pending record lives for its lease and a minute more, in which a takeover
 // can count the attempts on; the lease has run out when a minute is left. So
 // only the clock of Redis counts.

@@ -8,6 +8,7 @@ func (s *Store) Wait() { s.running.Wait() }
 func (s *Store) AsBeforeRedis7() {
 	s.scripted.Store(true)
 	s.unflagged.Store(true)
+	s.unequal.Store(true)
 }
 
 // ForgetFinished makes the store ask as if it had never seen key done.

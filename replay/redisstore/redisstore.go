@@ -31,6 +31,7 @@ type Store struct {
 	scripts   scripts
 	scripted  atomic.Bool // the server has no SET … NX GET: all claims go by script
 	unflagged atomic.Bool // the server does not know flags of scripts
+	unequal   atomic.Bool // the server has no SET … IFEQ: all seals go by script
 	muted     sync.Once   // it has been logged that waiters cannot be told
 
 	finished *finished
