@@ -67,12 +67,12 @@ func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		next.ServeHTTP(w, r) // a guard around this one has claimed the key
 		return
 	}
-	now := time.Now()
-	if err = g.checkExpiry(r, c.id, now); err != nil {
+	if err = c.readAhead(); err != nil {
 		g.refuse(c, err)
 		return
 	}
-	if err = c.readAhead(); err != nil {
+	now := time.Now() // a slow client's body has come in: what follows has its own times
+	if err = g.checkExpiry(r, c.id, now); err != nil {
 		g.refuse(c, err)
 		return
 	}
