@@ -30,9 +30,12 @@ type body struct {
 	field string // the token's own field, left out of the fingerprint; "" if there is none
 	token string // what that field has to say, if it comes after all
 
+	room   []byte // where head may be put
 	head   []byte // what has been read ahead
 	whole  bool   // head is all of it
 	parsed bool   // middleware outside has made a form of it; see parsed.go
+	passed bool   // others have the body, until the request ends
+	shown  bool   // others have head, and perhaps for longer
 
 	// A handler may have given its body to a goroutine that is still reading
 	// when the handler has returned, as http.TimeoutHandler does. That one must
@@ -65,7 +68,10 @@ func (b *body) fill(limit int64) {
 	if size < 0 {
 		size = 512
 	}
-	buf := make([]byte, 0, size+1) // one more, so that the last read finds the end
+	buf := b.room
+	if int64(cap(buf)) <= size { // one more byte, so that the last read finds the end
+		buf = make([]byte, 0, size+1)
+	}
 	for {
 		n, err := b.src.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
@@ -107,6 +113,9 @@ func (b *body) Read(p []byte) (int, error) {
 	case b.off < len(b.head):
 		n := copy(p, b.head[b.off:])
 		b.off += n
+		if b.whole && b.off == len(b.head) && b.err == nil {
+			return n, io.EOF // as net/http's own body ends that knows its length
+		}
 		return n, nil
 	case b.err != nil:
 		return 0, b.err
@@ -246,12 +255,14 @@ func (b *body) passOn(r *http.Request) {
 		b.off = 0
 		b.closed, b.shut = false, false
 	}
+	b.passed = true
 	r.Body = b
 }
 
 // show gives the body to who answers in the handler's place.
 func (b *body) show(r *http.Request) {
 	if b.src != nil && b.whole && !b.parsed {
+		b.shown = true
 		r.Body = io.NopCloser(bytes.NewReader(b.head)) // apart from what a handler may still read
 		return
 	}

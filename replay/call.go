@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 )
 
 // A call is one request on its way through a guard, and the task that its key's
@@ -20,9 +19,7 @@ type call struct {
 	ran  bool // next has been run under a claim
 	cap  capture
 
-	buffer *[]byte   // lent for cap.body
-	stored *[]byte   // lent for the record
-	marker [1]string // the value of the header that marks a replay
+	lent *loan // what is held in memory
 }
 
 // readAhead reads a small body whole, before anything is claimed: a body that
@@ -41,8 +38,7 @@ func (c *call) run(ctx *runContext) result {
 		c.cap.reset()
 	} else {
 		c.ran = true
-		c.buffer = c.g.buffers.get()
-		c.cap.body = (*c.buffer)[:0]
+		c.cap.body, c.cap.ops = c.lent.body, c.lent.ops
 		c.cap.init(c.w, c.g.c.ResponseLimit, c.g.engine.log)
 	}
 	r := c.r.WithContext(ctx)
@@ -102,7 +98,7 @@ func (c *call) record() []byte {
 	resp := response{
 		status:   c.cap.status,
 		headers:  kept(c.cap.ops, c.g.drop),
-		trailers: kept(c.cap.trailers(), c.g.drop),
+		trailers: kept(c.cap.after, c.g.drop),
 		body:     c.cap.body,
 	}
 	if !c.body.unread() {
@@ -116,11 +112,8 @@ func (c *call) record() []byte {
 		resp.flags |= bodyLeftOut
 		resp.body = nil
 	}
-	if c.stored == nil { // else the handler is run again
-		c.stored = c.g.buffers.get()
-	}
-	*c.stored = resp.append((*c.stored)[:0])
-	b := *c.stored
+	b := resp.append(c.lent.record[:0])
+	c.lent.record = b
 	if c.g.crypt != nil {
 		b = c.g.crypt.encrypt(c.id.key, b)
 	}
@@ -165,34 +158,19 @@ func (c *call) event(e *Event) { e.Request = c.r }
 func (c *call) close() {
 	c.body.finish()
 	c.cap.done = true
-	if c.buffer != nil {
-		*c.buffer = c.cap.body
-		c.cap.body = nil
-		c.g.buffers.put(c.buffer)
-		c.buffer = nil
+	if c.ran {
+		c.lent.body, c.lent.ops = c.cap.body, c.cap.ops
+		c.cap.body, c.cap.ops = nil, nil
 	}
-	if c.stored != nil {
-		c.g.buffers.put(c.stored)
-		c.stored = nil
+	if c.body.shown {
+		c.lent.head = nil // somebody may read it yet
+	} else if c.body.head != nil {
+		c.lent.head = c.body.head
 	}
-}
-
-// A bufferPool lends buffers for captured bodies.
-type bufferPool struct{ pool sync.Pool }
-
-// maxPooled keeps one large response from staying in memory for good.
-const maxPooled = 64 << 10
-
-func (p *bufferPool) get() *[]byte {
-	if b, ok := p.pool.Get().(*[]byte); ok {
-		return b
-	}
-	b := make([]byte, 0, 1024)
-	return &b
-}
-
-func (p *bufferPool) put(b *[]byte) {
-	if cap(*b) <= maxPooled {
-		p.pool.Put(b)
+	g := c.g
+	g.loans.put(c.lent)
+	if !c.ran && !c.body.passed && !c.body.shown { // nobody else knows it
+		*c = call{}
+		g.calls.Put(c)
 	}
 }

@@ -27,14 +27,14 @@ type capture struct {
 
 	status  int        // 0 until WriteHeader
 	ops     []headerOp // what the handler has changed, taken at WriteHeader
-	opSpace [6]headerOp
-	length  int64 // the declared Content-Length; -1 if none
-	written int64 // bytes of body that the handler wrote
-	overrun bool  // it tried to write more than length
+	length  int64      // the declared Content-Length; -1 if none
+	written int64      // bytes of body that the handler wrote
+	overrun bool       // it tried to write more than length
 	body    []byte
 	passing bool // over the limit: status and header have been sent
 	failed  error
-	done    bool // the handler has returned
+	done    bool       // the handler has returned
+	after   []headerOp // the trailers, once it has
 }
 
 // passTail is how much of a response over the limit is held back until the seal.
@@ -55,7 +55,7 @@ func (c *capture) reset() {
 	} else {
 		c.header = c.outer.Clone()
 	}
-	c.status, c.ops, c.length, c.written, c.overrun, c.body, c.done = 0, c.opSpace[:0], -1, 0, false, c.body[:0], false
+	c.status, c.ops, c.length, c.written, c.overrun, c.body, c.done = 0, c.ops[:0], -1, 0, false, c.body[:0], false
 }
 
 // Header returns the header, which counts until the first write.
@@ -183,7 +183,7 @@ func (c *capture) finish() {
 	if c.status == 0 {
 		c.WriteHeader(http.StatusOK)
 	}
-	c.done = true
+	c.done, c.after = true, c.trailers()
 }
 
 // short reports whether the handler wrote less than it had declared, so that
@@ -225,18 +225,17 @@ func (c *capture) sendHeader() {
 
 // send gives the client what was held back.
 func (c *capture) send() {
-	trailers := c.trailers()
 	if !c.passing {
 		if c.shared {
 			clear(c.outer)
 		}
 		applyHeader(c.outer, c.ops)
-		applyHeader(c.outer, trailers)
+		applyHeader(c.outer, c.after)
 		c.w.WriteHeader(c.status)
 	} else {
-		applyHeader(c.outer, trailers)
+		applyHeader(c.outer, c.after)
 	}
-	dropTrailers(c.outer, trailers)
+	dropTrailers(c.outer, c.after)
 	if len(c.body) > 0 && c.failed == nil {
 		_, c.failed = c.w.Write(c.body) // nobody to tell: the client is gone
 	}

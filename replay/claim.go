@@ -2,9 +2,10 @@ package replay
 
 import (
 	"context"
-	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -19,8 +20,7 @@ var errCallOver = errors.New("replay: store call over")
 // It returns when it made the claim that it won, to the caller's disadvantage:
 // before the store was asked.
 func (e *engine) win(ctx, base context.Context, f *flight, call *lazyContext, t task, began, now time.Time) (Record, Hold, time.Time, error) {
-	claim := Claim{Key: f.key, Lease: e.lease}
-	_, _ = rand.Read(claim.Owner[:]) // never fails: the runtime ends the program instead
+	claim := Claim{Key: f.key, Owner: newOwner(), Lease: e.lease}
 	call.begin(base, now.Add(e.storeTimeout))
 	rec, hold, err := e.claim(call, claim, t)
 	if err != nil || hold != nil || rec.State == Done {
@@ -76,6 +76,15 @@ func (e *engine) win(ctx, base context.Context, f *flight, call *lazyContext, t 
 	}
 }
 
+// newOwner returns a name that nobody else has. It has to be unique among all
+// processes and is no secret, so that the runtime's generator will do, which the
+// system's randomness seeds.
+func newOwner() (o Owner) {
+	binary.NativeEndian.PutUint64(o[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(o[8:], rand.Uint64())
+	return o
+}
+
 func (e *engine) claim(ctx *lazyContext, c Claim, t task) (Record, Hold, error) {
 	defer ctx.end(errCallOver)
 	rec, hold, err := e.store.Claim(ctx, c)
@@ -87,7 +96,7 @@ func (e *engine) claim(ctx *lazyContext, c Claim, t task) (Record, Hold, error) 
 }
 
 func (e *engine) look(ctx context.Context, key string) (Record, error) {
-	base := context.WithoutCancel(ctx)
+	base := &uncancelled{ctx}
 	sctx := e.storeContext(base, e.storeTimeout)
 	defer sctx.end(errCallOver)
 	rec, err := e.store.Look(sctx, key)

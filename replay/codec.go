@@ -39,6 +39,8 @@ type response struct {
 	headers     []headerOp
 	trailers    []headerOp
 	body        []byte
+
+	spare []string // empty, with room for one more value: see decodeResponse
 }
 
 func (r *response) append(b []byte) []byte {
@@ -99,6 +101,7 @@ func decodeResponse(b []byte, r *response) error {
 	head.text = string(head.rest)
 	r.headers = head.ops(r.headers[:0])
 	r.trailers = head.ops(nil)
+	r.spare = head.spare()
 	r.body = d.rest
 	d.bad = d.bad || head.bad || len(head.rest) > 0
 	if d.bad || r.status < 100 {
@@ -165,7 +168,7 @@ func (d *decoder) strings(n int) []string {
 		return nil
 	}
 	if n > cap(d.values)-len(d.values) {
-		d.values = make([]string, 0, max(n, 8))
+		d.values = make([]string, 0, max(n+1, 8))
 	}
 	from := len(d.values)
 	d.values = d.values[:from+n]
@@ -174,6 +177,12 @@ func (d *decoder) strings(n int) []string {
 		values[i] = d.string()
 	}
 	return values
+}
+
+// spare returns room for one value beside those that have been read.
+func (d *decoder) spare() []string {
+	n := len(d.values)
+	return d.values[n:n:min(n+1, cap(d.values))]
 }
 
 func (d *decoder) ops(into []headerOp) []headerOp {

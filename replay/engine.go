@@ -42,6 +42,7 @@ type task interface {
 // An attempt is what one try at a key needs. It is one piece of memory, because
 // most requests are the first with their key and need all of it.
 type attempt struct {
+	base     uncancelled
 	flight   flight
 	run      runContext
 	claiming lazyContext
@@ -113,7 +114,8 @@ func (e *engine) lead(ctx context.Context, s *flightShard, a *attempt, t task, b
 	f := &a.flight
 	defer func() { s.land(f, l) }()
 
-	base := context.WithoutCancel(ctx)
+	a.base.parent = ctx
+	base := &a.base
 	for reruns := 0; ; {
 		rec, hold, at, err := e.win(ctx, base, f, &a.claiming, t, began, now)
 		if err != nil {
@@ -134,8 +136,10 @@ func (e *engine) lead(ctx context.Context, s *flightShard, a *attempt, t task, b
 		case err == nil:
 			return outcome{ran: true}, nil
 		case errors.Is(err, ErrLeaseLost):
+			e.stopBeat(s, f)
 			return e.superseded(ctx, base, f, t, res, &l)
 		case errors.Is(err, ErrUndone) && reruns < e.reruns && t.rewind():
+			e.stopBeat(s, f)
 			reruns++
 			a, now = new(attempt), time.Now()
 			began = now

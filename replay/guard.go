@@ -1,21 +1,25 @@
 package replay
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 )
 
 // A Guard makes handlers safe to be submitted to twice. It is safe for
 // concurrent use, and cheap: make one for each policy over one store.
 type Guard struct {
-	engine  engine
-	c       Config
-	drop    map[string]bool // canonical names of Config.DropHeaders
-	crypt   *cryptor        // nil: responses are stored as they are
-	buffers bufferPool
-	recent  *recentPayloads // nil unless Config.Development
+	engine engine
+	c      Config
+	drop   map[string]bool // canonical names of Config.DropHeaders
+	crypt  *cryptor        // nil: responses are stored as they are
+	loans  loans
+	calls  sync.Pool           // of calls that no handler has seen: those of replays
+	scopes [][sha256.Size]byte // of each of the forms, for nobody in particular
+	recent *recentPayloads     // nil unless Config.Development
 }
 
 // New returns a Guard that keeps its records in store, or all that is wrong with
@@ -26,6 +30,9 @@ func New(store Store, c Config) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{c: c}
+	for _, form := range c.Forms {
+		g.scopes = append(g.scopes, scopeOf("", form))
+	}
 	if g.crypt, err = newCryptor(c.EncryptionKeys); err != nil {
 		return nil, err
 	}
@@ -55,7 +62,12 @@ func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		next.ServeHTTP(w, r)
 		return
 	}
-	c := &call{g: g, w: w, r: r, next: next}
+	c, _ := g.calls.Get().(*call)
+	if c == nil {
+		c = new(call)
+	}
+	c.g, c.w, c.r, c.next, c.lent = g, w, r, next, g.loans.get()
+	c.body.room = c.lent.head
 	defer c.close()
 	var err error
 	if c.id, err = g.identify(r, &c.body); err != nil {
@@ -151,9 +163,8 @@ func (g *Guard) replay(c *call, stored []byte) error {
 		return err
 	}
 	var resp response
-	resp.headers = c.cap.opSpace[:0] // free, unless this call's own handler has run
-	if c.ran {
-		resp.headers = nil
+	if !c.ran { // else it is in use
+		resp.headers = c.lent.ops
 	}
 	if err := decodeResponse(plain, &resp); err != nil {
 		return err
@@ -168,8 +179,7 @@ func (g *Guard) replay(c *call, stored []byte) error {
 		panic(http.ErrAbortHandler)
 	}
 	g.tell(c, Event{Kind: Replayed, Status: resp.status})
-	c.marker[0] = "true"
-	resp.send(c.w, g.c.ReplayedHeader, c.marker[:])
+	resp.send(c.w, g.c.ReplayedHeader)
 	return nil
 }
 

@@ -67,10 +67,23 @@ func applyHeader(h http.Header, ops []headerOp) {
 // challenge one client, and so have no place in a record (RFC 9110, section
 // 7.6.1).
 func notKept(name string) bool {
-	switch name {
-	case "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Transfer-Encoding", "Upgrade",
-		"Date", "Proxy-Authenticate", "Proxy-Authorization", "Www-Authenticate":
-		return true
+	switch len(name) { // most names are told from all of these by their length
+	case 2:
+		return strings.EqualFold(name, "TE")
+	case 4:
+		return strings.EqualFold(name, "Date")
+	case 7:
+		return strings.EqualFold(name, "Upgrade")
+	case 10:
+		return strings.EqualFold(name, "Connection") || strings.EqualFold(name, "Keep-Alive")
+	case 16:
+		return strings.EqualFold(name, "Proxy-Connection") || strings.EqualFold(name, "WWW-Authenticate")
+	case 17:
+		return strings.EqualFold(name, "Transfer-Encoding")
+	case 18:
+		return strings.EqualFold(name, "Proxy-Authenticate")
+	case 19:
+		return strings.EqualFold(name, "Proxy-Authorization")
 	}
 	return false
 }
@@ -81,7 +94,7 @@ func notKept(name string) bool {
 func kept(ops []headerOp, drop map[string]bool) []headerOp {
 	var hops []string
 	for _, op := range ops {
-		if plainName(op.name) == "Connection" {
+		if strings.EqualFold(op.name, "Connection") {
 			for _, v := range op.values {
 				for name := range strings.SplitSeq(v, ",") {
 					hops = append(hops, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)))
@@ -90,17 +103,19 @@ func kept(ops []headerOp, drop map[string]bool) []headerOp {
 		}
 	}
 	leave := func(op headerOp) bool {
-		name := plainName(op.name)
-		return notKept(name) || drop[name] || slices.Contains(hops, name)
+		name := strings.TrimPrefix(op.name, http.TrailerPrefix)
+		if len(drop) > 0 || len(hops) > 0 {
+			canonical := textproto.CanonicalMIMEHeaderKey(name)
+			if drop[canonical] || slices.Contains(hops, canonical) {
+				return true
+			}
+		}
+		return notKept(name)
 	}
 	if !slices.ContainsFunc(ops, leave) {
 		return ops
 	}
 	return slices.DeleteFunc(slices.Clone(ops), leave)
-}
-
-func plainName(name string) string {
-	return textproto.CanonicalMIMEHeaderKey(strings.TrimPrefix(name, http.TrailerPrefix))
 }
 
 // dropTrailers takes the plain names of the trailers out of a header that has been

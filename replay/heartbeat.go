@@ -26,6 +26,7 @@ func (e *engine) startBeat(s *flightShard, f *flight, h Hold, c *runContext, now
 	s.beat.Reset(e.lease / 3)
 }
 
+// stopBeat ends what startBeat began where the flight goes on; else land does.
 func (e *engine) stopBeat(s *flightShard, f *flight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

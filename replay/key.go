@@ -120,14 +120,18 @@ func single(values []string) (string, error) {
 func (g *Guard) verify(r *http.Request, b *body, value string) (identity, error) {
 	subject := g.subject(r, b)
 	var err error
-	for _, form := range g.c.Forms {
+	for i, form := range g.c.Forms {
 		var claims token.Claims
 		claims, err = g.c.Tokens.Verify(value, form, subject)
 		if err != nil {
 			continue
 		}
+		scope := g.scopes[i]
+		if subject != "" {
+			scope = scopeOf(subject, form)
+		}
 		id := identity{
-			scope: scopeOf(subject, form), expires: claims.ExpiresAt, issued: claims.IssuedAt, isToken: true,
+			scope: scope, expires: claims.ExpiresAt, issued: claims.IssuedAt, isToken: true,
 		}
 		key := make([]byte, 0, 64)
 		key = claims.ID.AppendKey(append(key, 't'))

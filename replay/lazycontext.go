@@ -10,7 +10,7 @@ import (
 // deadline of its own. Most handlers and in-memory stores never ask for Done,
 // so the channel and the timer behind it are only made when somebody does.
 type lazyContext struct {
-	parent   context.Context // from context.WithoutCancel, so that Value hides the parent's cancellation too
+	parent   context.Context // one without cancellation, which its Value hides too
 	deadline time.Time       // zero: none
 
 	mu     sync.Mutex
@@ -18,8 +18,17 @@ type lazyContext struct {
 	cancel context.CancelCauseFunc
 	stop   context.CancelFunc // ends the deadline's timer
 	ended  error              // why cancelled, if before inner was made
-	late   bool               // it was after the deadline that it ended
+	late   bool               // it has said that its deadline has passed
 }
+
+// An uncancelled context is what [context.WithoutCancel] makes of its parent, but
+// needs no memory of its own.
+type uncancelled struct{ parent context.Context }
+
+func (uncancelled) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (uncancelled) Done() <-chan struct{}       { return nil }
+func (uncancelled) Err() error                  { return nil }
+func (c *uncancelled) Value(key any) any        { return context.WithoutCancel(c.parent).Value(key) }
 
 // begin makes c a context. A zero deadline is none.
 func (c *lazyContext) begin(parent context.Context, deadline time.Time) {
@@ -49,18 +58,20 @@ func (c *lazyContext) realize() context.Context {
 func (c *lazyContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.inner != nil:
+	if c.inner != nil {
 		return c.inner.Err()
-	case c.late || c.ended == nil && c.expired():
+	}
+	if c.ended == nil && !c.deadline.IsZero() && time.Until(c.deadline) <= 0 {
+		c.ended, c.late = context.DeadlineExceeded, true // and stays so
+	}
+	switch {
+	case c.late:
 		return context.DeadlineExceeded
 	case c.ended != nil:
 		return context.Canceled
 	}
 	return nil
 }
-
-func (c *lazyContext) expired() bool { return !c.deadline.IsZero() && !time.Now().Before(c.deadline) }
 
 // Value looks into the inner context where there is one, so that package
 // context finds its own cancelCtx there and children cost no goroutine. A cause
@@ -84,7 +95,7 @@ func (c *lazyContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended == nil {
-		c.ended, c.late = cause, c.expired() // late: as Err has said already
+		c.ended = cause
 	}
 	if c.inner != nil {
 		c.cancel(cause)

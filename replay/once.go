@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +75,7 @@ func NewOnce(store Store, c OnceConfig) (*Once, error) {
 // characters than printable ASCII, is stored as its SHA-256. [Attempt] and [Key]
 // work in work's context, which has ctx's values but not its cancellation: once
 // begun, work is brought to an end. A panic of work passes through after the
-// release. The caller must not change the value of a replay: others read it too.
+// release.
 //
 // Errors: [ErrMissingKey]; a [*PendingError] if another owner is still at it
 // after the wait, or ctx ends in the wait; [ErrStoreAway] if the store does not
@@ -99,7 +100,7 @@ func (o *Once) Do(ctx context.Context, key string, work func(ctx context.Context
 	case len(out.response) == 0 || out.response[0] != jobRecord:
 		return nil, false, fmt.Errorf("%w: not the result of a Once", ErrUnreadable)
 	}
-	return out.response[1:], true, nil
+	return bytes.Clone(out.response[1:]), true, nil
 }
 
 // A job is the task of one Do.

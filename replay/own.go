@@ -30,7 +30,6 @@ func (e *engine) own(base context.Context, s *flightShard, f *flight, a *attempt
 	e.startBeat(s, f, hold, c, now)
 	returned := false
 	defer func() {
-		e.stopBeat(s, f)
 		c.end(context.Canceled)
 		if !returned { // a panic or Goexit, which goes on to the caller
 			e.release(base, f.key, t, hold, result{})
@@ -43,7 +42,7 @@ func (e *engine) own(base context.Context, s *flightShard, f *flight, a *attempt
 		e.release(base, f.key, t, hold, res)
 		return res, nil
 	}
-	switch err = e.seal(base, f.key, &a.sealing, t, hold, lends, res); {
+	switch err = e.seal(base, f.key, &a.sealing, t, hold, lends, res, now.Add(time.Since(now))); {
 	case err == nil:
 		e.tell(base, t, Event{Kind: Sealed, Key: f.key, Attempt: rec.Attempt, Status: res.status})
 		return res, nil
@@ -66,13 +65,12 @@ func (e *engine) own(base context.Context, s *flightShard, f *flight, a *attempt
 
 // seal stores the response, trying again within the seal timeout while the
 // store is away. What a Lender could not commit is not tried again: its work may
-// be gone. The first try uses call as its context.
-func (e *engine) seal(base context.Context, key string, call *lazyContext, t task, hold Hold, lends bool, res result) error {
+// be gone. The first try is made now and uses call as its context.
+func (e *engine) seal(base context.Context, key string, call *lazyContext, t task, hold Hold, lends bool, res result, now time.Time) error {
 	limit := e.storeTimeout
 	if lends {
 		limit = e.sealTimeout
 	}
-	now := time.Now()
 	end := now.Add(e.sealTimeout)
 	call.begin(base, now.Add(limit))
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
@@ -122,7 +120,7 @@ func (e *engine) superseded(ctx, base context.Context, f *flight, t task, res re
 		e.release(base, f.key, t, hold, res)
 		return outcome{}, fmt.Errorf("%w: %w", ErrStoreAway, ErrUndone)
 	}
-	if err := e.seal(base, f.key, &a.sealing, t, hold, lends, res); err != nil {
+	if err := e.seal(base, f.key, &a.sealing, t, hold, lends, res, time.Now()); err != nil {
 		e.tell(base, t, Event{Kind: SealLost, Key: f.key, Status: res.status, Err: err})
 	}
 	l.response = res.response

@@ -88,11 +88,11 @@ func accepts(values []string, coding string) bool {
 
 // send writes the response to a client, as a replay, with the header that marks
 // it as one.
-func (r *response) send(w http.ResponseWriter, marker string, value []string) {
+func (r *response) send(w http.ResponseWriter, marker string) {
 	h := w.Header()
 	applyHeader(h, r.headers)
 	applyHeader(h, r.trailers)
-	h[marker] = value
+	h[marker] = append(r.spare, "true")
 	w.WriteHeader(r.status)
 	dropTrailers(h, r.trailers)
 	if len(r.body) > 0 {

@@ -47,7 +47,8 @@ type Record struct {
 	// Free, or a claim inside a transaction that has not committed yet.
 	Attempt int
 
-	// Response is what Seal was given. It is set on Done records only.
+	// Response is what Seal was given, to be read only. It is set on Done records
+	// only.
 	Response []byte
 
 	// LeaseLeft is how long the owner's lease still runs; when it has passed,
@@ -87,8 +88,9 @@ type Claim struct {
 // instants, and the clocks of the callers do not matter.
 //
 // Every method is atomic against all other calls for its key from any process.
-// A Store and its Holds are safe for concurrent use, keep no reference to
-// slices that they are given, and return slices that the caller may change.
+// A Store and its Holds are safe for concurrent use, and keep no reference to
+// slices that they are given. Nobody changes the slices that they return: they
+// may be the records themselves.
 // Responses come back byte for byte, whatever bytes they hold; a nil or empty
 // response comes back empty.
 //

@@ -34,9 +34,14 @@ func (e *engine) logFailed(ctx context.Context, key, op string, err error) {
 
 func (e *engine) tell(ctx context.Context, t task, ev Event) {
 	if e.observe != nil {
-		t.event(&ev)
-		e.observe(ctx, ev)
+		e.pass(ctx, t, ev)
 	}
+}
+
+// pass is apart, so that tell costs nothing where nobody listens.
+func (e *engine) pass(ctx context.Context, t task, ev Event) {
+	t.event(&ev)
+	e.observe(ctx, ev)
 }
 
 func isStoreError(err error) bool { return errors.Is(err, ErrStoreAway) }

@@ -26,7 +26,7 @@ func (e *entry) Extend(ctx context.Context, lease time.Duration) error {
 // Seal implements [replay.Hold].
 func (e *entry) Seal(ctx context.Context, response []byte, retention time.Duration) error {
 	sh := e.shard
-	kept := string(response) // copied outside of the lock
+	kept := append(make([]byte, 0, len(response)), response...) // outside of the lock
 	if err := sh.lock(ctx); err != nil {
 		return fmt.Errorf("memstore: seal: %w", err)
 	}

@@ -52,7 +52,7 @@ type entry struct {
 	key      string
 	owner    replay.Owner
 	end      time.Duration // of the lease, or of the retention; since Store.started
-	response string        // a copy; Done only
+	response []byte        // a copy that nobody changes; Done only
 	place    int32         // in claims or seals, or out
 	attempt  int32
 	done     bool
@@ -64,7 +64,7 @@ const out = -1
 // record returns what stands at now. The entry has not expired.
 func (e *entry) record(now time.Duration) replay.Record {
 	if e.done {
-		return replay.Record{State: replay.Done, Attempt: int(e.attempt), Response: []byte(e.response)}
+		return replay.Record{State: replay.Done, Attempt: int(e.attempt), Response: e.response}
 	}
 	return replay.Record{State: replay.Pending, Attempt: int(e.attempt), LeaseLeft: e.end - now}
 }

@@ -128,7 +128,7 @@ var claimTests = []test{
 	{
 		name: "a done record tells its attempt",
 		promise: "Attempt is 1 for the first owner and one more for each owner that took over an abandoned claim." +
-			" Response is what Seal was given.",
+			" Response is what Seal was given, to be read only.",
 		run: func(t *trial) {
 			k := key()
 			t.seal(t.win(t.store, k, 1), "x")

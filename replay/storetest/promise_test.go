@@ -14,6 +14,7 @@ import (
 // uncheckable are the sentences of the comments that no case defends, with the
 // reason.
 var uncheckable = map[string]string{
+	"Nobody changes the slices that they return: they may be the records themselves.": "a promise to stores, not of them",
 	// What a word means.
 	"A State says how far the record under a key has come.":                   "definition",
 	"A Record is what stands under a key.":                                    "definition",
