@@ -259,6 +259,22 @@ func (b *body) passOn(r *http.Request) {
 	r.Body = b
 }
 
+// lend is passOn for somebody who keeps nothing of it.
+func (b *body) lend(r *http.Request) {
+	r.Body = b
+}
+
+// takeBack ends lend. It reports false if a part has been read that can't be read
+// again, and has not become a form either.
+func (b *body) takeBack(r *http.Request) bool {
+	if r.Body == b && b.off == 0 && b.stream == nil && !b.shut {
+		r.Body = b.src // nobody has touched it
+		return true
+	}
+	b.passOn(r)
+	return b.whole || b.stream == nil || r.PostForm != nil || r.MultipartForm != nil
+}
+
 // show gives the body to who answers in the handler's place.
 func (b *body) show(r *http.Request) {
 	if b.src != nil && b.whole && !b.parsed {

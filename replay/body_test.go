@@ -117,3 +117,38 @@ func TestFieldIsFoundUnderAnEscapedName(t *testing.T) {
 		t.Errorf("got %d %s, want 201", resp.StatusCode, body)
 	}
 }
+
+func TestSubjectMayReadABodyThatIsNoForm(t *testing.T) {
+	type order struct{ Tenant, Note string }
+	var got string
+	s := serveHTTP(t, replay.Config{Subject: func(r *http.Request) string {
+		var o order
+		_ = json.NewDecoder(r.Body).Decode(&o)
+		return o.Tenant
+	}}, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		got = string(b)
+		w.WriteHeader(http.StatusCreated)
+	})
+	body := `{"Tenant":"acme","Note":"` + strings.Repeat("n", 5000) + `"}`
+	tok := newTokens(t).Issue("", "acme").Value
+	for i, replayed := range []string{"", "true"} {
+		resp, _ := post(t, s, tok, "application/json", strings.NewReader(body))
+		if resp.StatusCode != http.StatusCreated || resp.Header.Get("Idempotent-Replayed") != replayed {
+			t.Errorf("submit %d: %d, replayed %q; want 201, %q", i+1, resp.StatusCode, resp.Header.Get("Idempotent-Replayed"), replayed)
+		}
+	}
+	if got != body {
+		t.Errorf("the handler read %d bytes, want the whole body of %d", len(got), len(body))
+	}
+	if resp, _ := post(t, s, tok, "application/json", strings.NewReader(`{"Tenant":"other"}`)); resp.StatusCode != http.StatusForbidden {
+		t.Errorf("another tenant: %d, want 403", resp.StatusCode)
+	}
+
+	// A part of this one could not be read again.
+	got = "not run"
+	large := strings.NewReader(`{"Note":"` + strings.Repeat("n", 70<<10) + `","Tenant":"acme"}`)
+	if resp, _ := post(t, s, newTokens(t).Issue("", "acme").Value, "application/json", large); resp.StatusCode != http.StatusRequestEntityTooLarge || got != "not run" {
+		t.Errorf("over 64 KiB: %d, the handler got %.10q; want 413 and no run", resp.StatusCode, got)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,8 @@ type Config struct {
 	TokenHeader string
 
 	// TokenField is the form field that carries the token where there is no
-	// JavaScript to set a header, [Off] if none. The default is submit_token.
+	// JavaScript to set a header, [Off] if none. The default is submit_token, which
+	// is what [token.Issuer.Field] writes.
 	TokenField string
 
 	// IdempotencyKey accepts keys that the client has chosen, from the
@@ -78,7 +80,9 @@ type Config struct {
 
 	// Subject says whose request it is, as a session or user id, or another scope
 	// that keys are apart in, such as a tenant. The default is the Subject
-	// function of Tokens. Tokens are verified for the subject that it returns.
+	// function of Tokens. Tokens are verified for the subject that it returns. It
+	// may read the body if that is not above 64 KiB, or the form that the token is
+	// looked for in.
 	Subject func(r *http.Request) string
 
 	// SharedKeys says that all clients share one space of Idempotency-Keys on
@@ -120,8 +124,8 @@ type Config struct {
 	// first request succeeded. The default is 1 MiB.
 	ResponseLimit int64
 
-	// DropHeaders names response headers that are not kept. The default is none:
-	// Set-Cookie is replayed, because the first answer may never have arrived.
+	// DropHeaders names response headers that are not kept, in any spelling, nor
+	// trailers of these names. The default is none: Set-Cookie is replayed, because the first answer may never have arrived.
 	DropHeaders []string
 
 	// EncryptionKeys encrypts stored responses with AES-256-GCM: 32 random bytes
@@ -204,7 +208,7 @@ func (c *Config) check(store Store) (timing, error) {
 	if c.Subject == nil && c.Tokens != nil && c.Tokens.BindsSubject() {
 		c.Subject = c.Tokens.Subject
 	}
-	if len(c.Forms) == 0 {
+	if c.Forms = slices.Clone(c.Forms); len(c.Forms) == 0 {
 		c.Forms = []string{""}
 	}
 

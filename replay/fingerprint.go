@@ -23,7 +23,7 @@ import (
 // count, but for the spellings that RFC 3986 (section 6.2.2) holds to be equal.
 // The kind says how the body is taken: 'r' for its bytes (without the
 // token's own field, if it is a form), 'm' for the parts of a multipart body,
-// because a browser draws a new boundary for each send.
+// because a client draws a new boundary for each send.
 type fingerprint [sha256.Size]byte
 
 const (
@@ -89,10 +89,11 @@ func sumBytes(r *http.Request, kind byte, body []byte) fingerprint {
 // A bodyType is what the Content-Type says that matters here.
 type bodyType struct {
 	urlencoded bool
-	boundary   string // of a multipart/form-data body
+	boundary   string // of a multipart body
+	data       bool   // it is multipart/form-data
 }
 
-func (t bodyType) form() bool { return t.urlencoded || t.boundary != "" }
+func (t bodyType) form() bool { return t.urlencoded || t.data }
 
 func bodyTypeOf(r *http.Request) bodyType {
 	values := r.Header["Content-Type"]
@@ -106,8 +107,8 @@ func bodyTypeOf(r *http.Request) bodyType {
 		return bodyType{}
 	case media == "application/x-www-form-urlencoded":
 		return bodyType{urlencoded: true}
-	case media == "multipart/form-data":
-		return bodyType{boundary: params["boundary"]}
+	case strings.HasPrefix(media, "multipart/"):
+		return bodyType{boundary: params["boundary"], data: media == "multipart/form-data" && params["boundary"] != ""}
 	}
 	return bodyType{}
 }
@@ -142,7 +143,7 @@ func splitField(body []byte, field string) (values []string, others []byte) {
 const maxFieldValue = 4 << 10
 
 // hashParts reads a multipart body and adds its parts to h: name, file name,
-// type and content of each, in their order. The part that is the token's own
+// type, id and content of each, in their order. The part that is the token's own
 // field is left out and its values returned.
 func hashParts(h hash.Hash, body io.Reader, boundary, field string) (values []string, err error) {
 	parts := multipart.NewReader(body, boundary)
@@ -169,6 +170,7 @@ func hashParts(h hash.Hash, body io.Reader, boundary, field string) (values []st
 		}
 		for _, s := range []string{
 			p.FormName(), p.FileName(), p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"),
+			p.Header.Get("Content-Id"), p.Header.Get("Content-Location"), // of multipart/related (RFC 2387)
 		} {
 			var size [8]byte
 			binary.BigEndian.PutUint64(size[:], uint64(len(s)))

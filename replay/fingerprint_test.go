@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/textproto"
+	"strings"
 	"testing"
 
 	"github.com/submitonce/submitonce/replay"
@@ -121,4 +122,30 @@ func FuzzMultipartFingerprint(f *testing.F) {
 			t.Errorf("fingerprint depends on whether the body was streamed")
 		}
 	})
+}
+
+// A client library draws a new boundary for each send, whatever the parts are for.
+func TestEveryKindOfMultipartIsComparedByItsParts(t *testing.T) {
+	const text = "--%[1]s\r\nContent-Type: application/json\r\nContent-ID: <%[2]s>\r\n\r\n{\"item\":\"%[3]s\"}\r\n--%[1]s--\r\n"
+	for _, kind := range []string{"multipart/related", "multipart/mixed", "multipart/form-data"} {
+		g := newGuard(t, newMemstore(t), replay.Config{})
+		tok := freshToken(t)
+		send := func(boundary, id, item string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(http.MethodPost, "/orders", strings.NewReader(fmt.Sprintf(text, boundary, id, item)))
+			r.Header.Set("Content-Type", kind+"; boundary="+boundary)
+			r.Header.Set("X-Submit-Token", tok)
+			w := httptest.NewRecorder()
+			g.Serve(w, r, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }))
+			return w
+		}
+		answer(t, kind+": first", send("one", "a", "book"), http.StatusCreated, "", false)
+		answer(t, kind+": another boundary", send("two", "a", "book"), http.StatusCreated, "", true)
+		for what, w := range map[string]*httptest.ResponseRecorder{
+			"another content": send("one", "a", "pen"), "another id": send("one", "b", "book"),
+		} {
+			if w.Code != http.StatusUnprocessableEntity {
+				t.Errorf("%s: %s got %d, want 422", kind, what, w.Code)
+			}
+		}
+	}
 }

@@ -229,6 +229,7 @@ func (g *Guard) status(c *call) (State, error) {
 	if value == "" {
 		return Free, ErrMissingKey
 	}
+	c.body.req = c.r
 	if c.id, err = g.verify(c.r, &c.body, value); err != nil {
 		return Free, err
 	}

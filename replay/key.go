@@ -118,8 +118,10 @@ func single(values []string) (string, error) {
 
 // verify checks the token for this request's subject and one of the forms.
 func (g *Guard) verify(r *http.Request, b *body, value string) (identity, error) {
-	subject := g.subject(r, b)
-	var err error
+	subject, err := g.subject(r, b)
+	if err != nil {
+		return identity{}, err
+	}
 	for i, form := range g.c.Forms {
 		var claims token.Claims
 		claims, err = g.c.Tokens.Verify(value, form, subject)
@@ -145,22 +147,28 @@ func (g *Guard) verify(r *http.Request, b *body, value string) (identity, error)
 	return identity{}, fmt.Errorf("%w: %w", ErrInvalidToken, err)
 }
 
-// subject asks whose request it is. The answer may be in a field of the form that
-// the token was looked for in.
-func (g *Guard) subject(r *http.Request, b *body) string {
+// subject asks whose request it is. The answer may be in the body.
+func (g *Guard) subject(r *http.Request, b *body) (string, error) {
 	if g.c.Subject == nil {
-		return ""
+		return "", nil
 	}
-	b.passOn(r)
+	b.fill(smallBody)
+	b.lend(r)
 	subject := g.c.Subject(r)
-	b.passOn(r)
-	return subject
+	if !b.takeBack(r) {
+		return "", &http.MaxBytesError{Limit: smallBody}
+	}
+	return subject, nil
 }
 
 func (g *Guard) clientIdentity(r *http.Request, b *body, key string) (identity, error) {
 	subject := ""
 	if !g.c.SharedKeys {
-		if subject = g.subject(r, b); subject == "" {
+		var err error
+		if subject, err = g.subject(r, b); err != nil {
+			return identity{}, err
+		}
+		if subject == "" {
 			return identity{}, ErrNoSubject
 		}
 	}
@@ -183,7 +191,11 @@ func (g *Guard) functionIdentity(r *http.Request, b *body) (identity, error) {
 	case b.stream != nil:
 		return identity{}, &TooLargeError{Limit: g.c.FormLimit}
 	}
-	return hashedIdentity('f', g.subject(r, b), key), nil
+	subject, err := g.subject(r, b)
+	if err != nil {
+		return identity{}, err
+	}
+	return hashedIdentity('f', subject, key), nil
 }
 
 // hashedIdentity makes the record's key of one that somebody else has chosen, so

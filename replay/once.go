@@ -68,8 +68,8 @@ func NewOnce(store Store, c OnceConfig) (*Once, error) {
 
 // Do runs work unless it has been done under key, and returns the result that
 // stands and whether it is a replay. Work that returns an error is not an
-// outcome: nothing is kept, Do returns the error as it is, and the next Do runs
-// again. While another owner works, Do waits and then returns its result.
+// outcome, not even after [Seal]: nothing is kept, Do returns the error as it is,
+// and the next Do runs again. While another owner works, Do waits and then returns its result.
 //
 // The key may be any string that is not empty; a long one, or one of other
 // characters than printable ASCII, is stored as its SHA-256. [Attempt] and [Key]

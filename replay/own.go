@@ -57,10 +57,14 @@ func (e *engine) own(base context.Context, s *flightShard, f *flight, a *attempt
 	}
 	// The effect has happened and cannot be unmade, so the client hears of it;
 	// only a later duplicate will not.
-	e.log.LogAttrs(base, slog.LevelError, "submitonce: outcome could not be stored; a retry may run again",
-		slog.String("key", f.key), slog.Int("status", res.status), slog.Any("error", err))
-	e.tell(base, t, Event{Kind: SealLost, Key: f.key, Attempt: rec.Attempt, Status: res.status, Err: err})
+	e.sealLost(base, f.key, t, rec, res, err)
 	return res, nil
+}
+
+func (e *engine) sealLost(ctx context.Context, key string, t task, rec Record, res result, err error) {
+	e.log.LogAttrs(ctx, slog.LevelError, "submitonce: outcome could not be stored; a retry may run again",
+		slog.String("key", key), slog.Int("status", res.status), slog.Any("error", err))
+	e.tell(ctx, t, Event{Kind: SealLost, Key: key, Attempt: rec.Attempt, Status: res.status, Err: err})
 }
 
 // seal stores the response, trying again within the seal timeout while the
@@ -121,7 +125,7 @@ func (e *engine) superseded(ctx, base context.Context, f *flight, t task, res re
 		return outcome{}, fmt.Errorf("%w: %w", ErrStoreAway, ErrUndone)
 	}
 	if err := e.seal(base, f.key, &a.sealing, t, hold, lends, res, time.Now()); err != nil {
-		e.tell(base, t, Event{Kind: SealLost, Key: f.key, Status: res.status, Err: err})
+		e.sealLost(base, f.key, t, rec, res, err)
 	}
 	l.response = res.response
 	return outcome{ran: true}, nil

@@ -21,7 +21,7 @@ const parsedBody = 'p'
 // and the content are in the form.
 func alreadyParsed(r *http.Request, kind bodyType) bool {
 	switch {
-	case kind.boundary != "":
+	case kind.data:
 		return r.MultipartForm != nil
 	case kind.urlencoded:
 		// For other methods ParseForm leaves the body alone.

@@ -87,8 +87,10 @@ func ProblemOf(err error) Problem {
 		return problem("conflicting-keys", http.StatusBadRequest, "Two different submit tokens",
 			"The request carries two different tokens or keys. Send one.")
 	case errors.Is(err, ErrIncompleteBody):
-		return problem("incomplete-body", http.StatusBadRequest, "The request broke off",
+		p := problem("incomplete-body", http.StatusBadRequest, "The request broke off",
 			"The body ended too early. Send the whole request again, with the same token.")
+		p.Retryable = true
+		return p
 	case errors.Is(err, ErrInvalidToken):
 		return problem("invalid-token", http.StatusForbidden, "The submit token is not valid here",
 			"The token was issued for another form or another session, or not by this site. Load the form again.")
