@@ -43,7 +43,8 @@ func serveRole(role string) error {
 		os.Exit(0)
 	}()
 	if strings.HasPrefix(role, roleFar) {
-		return serveFar(role, l)
+		serveFar(role, l)
+		return nil
 	}
 	if role == roleFiber || role == roleFiberBare {
 		return fiberApp(role == roleFiber, func() {}).Listener(l, fiber.ListenConfig{DisableStartupMessage: true})

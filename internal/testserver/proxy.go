@@ -34,10 +34,18 @@ func NewProxy(target string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
+	return NewProxyOn(l, target), nil
+}
+
+// NewProxyOn is NewProxy with a listener, which the proxy closes.
+func NewProxyOn(l net.Listener, target string) *Proxy {
 	p := &Proxy{Addr: l.Addr().String(), target: target, listener: l, conns: make(map[net.Conn]bool)}
 	p.done.Go(p.accept)
-	return p, nil
+	return p
 }
+
+// Wait waits until the listener is closed.
+func (p *Proxy) Wait() { p.done.Wait() }
 
 // Trips returns how many round trips there have been: how often a client has
 // sent after the server had answered.
@@ -118,7 +126,7 @@ func (p *Proxy) pipe(dst, src net.Conn, seen func()) {
 	p.done.Go(func() {
 		defer p.drop(dst)
 		for parcel := range parcels {
-			time.Sleep(time.Until(parcel.due))
+			pause(time.Until(parcel.due))
 			if _, err := dst.Write(parcel.bytes); err != nil {
 				p.drop(src)
 				for range parcels { // until the reader has ended
