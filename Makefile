@@ -3,7 +3,7 @@
 
 GO      ?= go
 RACE    ?= -race
-MODULES := . browsertest torture bench
+MODULES := . browsertest compat torture bench
 
 .PHONY: help
 help: ## list the targets
@@ -15,6 +15,7 @@ test: servers check ## everything that has to pass, with real servers, under the
 	$(GO) test ./token ./replay/... -run 'Alloc|Memory' # counts that the race detector would falsify
 	binary=$$(sh scripts/valkey.sh) && SUBMITONCE_TEST_REDIS_BINARY=$$binary $(GO) test $(RACE) ./replay/redisstore
 	cd browsertest && $(GO) test $(RACE) ./...
+	cd compat && $(GO) test $(RACE) ./...
 	cd torture && $(GO) test $(RACE) ./...
 	cd torture && $(GO) test -run Waiters ./... # a time that the race detector would falsify
 	cd bench && $(GO) vet ./...
