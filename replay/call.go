@@ -42,7 +42,7 @@ func (c *call) run(ctx *runContext) result {
 		c.cap.init(c.w, c.g.c.ResponseLimit, c.g.engine.log)
 	}
 	r := c.r.WithContext(ctx)
-	r.Body = &c.body
+	r.Body = c.body.handlers()
 	returned := false
 	defer func() {
 		if !returned {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"crypto/sha256"
+	"errors"
 	"hash"
 	"io"
 	"net/http"
@@ -20,6 +21,38 @@ type hasher interface {
 
 	// abort frees what end would have freed.
 	abort()
+}
+
+// handlers returns the body that the handler gets.
+func (b *body) handlers() io.ReadCloser {
+	if b.whole {
+		return b
+	}
+	return largeBody{b}
+}
+
+// A largeBody is a body that is worth a larger piece of memory to be copied by:
+// [io.Copy] takes 8 or 32 KiB at a time.
+type largeBody struct{ *body }
+
+// WriteTo copies the body.
+func (b largeBody) WriteTo(w io.Writer) (n int64, err error) {
+	buf := make([]byte, 128<<10)
+	for {
+		got, err := b.Read(buf)
+		put, werr := w.Write(buf[:got])
+		n += int64(put)
+		switch {
+		case werr != nil:
+			return n, werr
+		case put < got:
+			return n, io.ErrShortWrite
+		case errors.Is(err, io.EOF):
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+	}
 }
 
 // startStream begins to hash what does not fit into head.

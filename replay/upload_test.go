@@ -1,6 +1,8 @@
 package replay_test
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -50,4 +52,42 @@ func TestASlowBodyIsNoSlowStore(t *testing.T) {
 			answer(t, "duplicate", submit(), http.StatusCreated, "a book", true)
 		})
 	}
+}
+
+// io.Copy takes another way through a large body than a handler that reads it.
+func TestLargeBodiesAreCopiedWhole(t *testing.T) {
+	sent := strings.Repeat("0123456789", 50_000)
+	errFull := errors.New("the disk is full")
+	s := serveHTTP(t, replay.Config{}, func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(&bounded{max: 200_000, err: errFull}, r.Body)
+		var rest strings.Builder
+		more, restErr := io.Copy(&rest, r.Body)
+		_, _ = fmt.Fprint(w, n, " ", errors.Is(err, errFull), " ", restErr, " ", n+more <= int64(len(sent)) && strings.HasSuffix(sent, rest.String()))
+	})
+	tok := freshToken(t)
+	for _, replayed := range []string{"", "true"} {
+		resp, body := post(t, s, tok, "application/octet-stream", io.MultiReader(strings.NewReader(sent))) // chunked
+		if want := "200000 true <nil> true"; resp.StatusCode != http.StatusOK || body != want || resp.Header.Get("Idempotent-Replayed") != replayed {
+			t.Errorf("got %d %q, replayed %q; want 200 %q, %q", resp.StatusCode, body, resp.Header.Get("Idempotent-Replayed"), want, replayed)
+		}
+	}
+	if resp, _ := post(t, s, tok, "application/octet-stream", io.MultiReader(strings.NewReader(sent[1:]))); resp.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("another content got %d, want 422", resp.StatusCode)
+	}
+}
+
+// A bounded writer takes so much and no more.
+type bounded struct {
+	max int
+	err error
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if len(p) > b.max {
+		n := b.max
+		b.max = 0
+		return n, b.err
+	}
+	b.max -= len(p)
+	return len(p), nil
 }
