@@ -48,16 +48,35 @@ type lentTx struct {
 	conn *pgx.Conn
 
 	mu        sync.Mutex
-	over      error // why nothing can be done any more; guarded by mu
-	savepoint int   // guarded by mu
+	over      error    // why nothing can be done any more; guarded by mu
+	savepoint int      // guarded by mu
+	ends      []func() // what to do then; guarded by mu
 }
 
-// end lets nobody begin anything more.
+// end lets nobody begin anything more, and ends what is open.
 func (l *lentTx) end() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.over == nil {
 		l.over = pgx.ErrTxClosed
+	}
+	ends := l.ends
+	l.ends = nil
+	l.mu.Unlock()
+	for _, f := range ends {
+		f()
+	}
+}
+
+// onEnd has f done at the end of the transaction, or now if that has come.
+func (l *lentTx) onEnd(f func()) {
+	l.mu.Lock()
+	over := l.over != nil
+	if !over {
+		l.ends = append(l.ends, f)
+	}
+	l.mu.Unlock()
+	if over {
+		f()
 	}
 }
 
@@ -81,7 +100,7 @@ func (l *lentTx) check(sql string) error {
 // endsTransaction recognises the statements that would, or would begin another.
 // It is a help against mistakes; what gets around it is found out at the seal.
 func endsTransaction(sql string) bool {
-	sql = strings.TrimLeft(sql, " \t\r\n;")
+	sql = afterComments(sql)
 	n := strings.IndexFunc(sql, func(r rune) bool { return (r|0x20) < 'a' || (r|0x20) > 'z' })
 	if n < 0 {
 		n = len(sql)
@@ -95,6 +114,42 @@ func endsTransaction(sql string) bool {
 		return strings.HasPrefix(strings.TrimSpace(strings.ToUpper(sql[n:])), "TRANSACTION")
 	}
 	return false
+}
+
+// afterComments drops what a statement may begin with that says nothing. Each
+// query of sqlc begins with its name in a comment.
+func afterComments(sql string) string {
+	for {
+		sql = strings.TrimLeft(sql, " \t\r\n\f\v;")
+		switch {
+		case strings.HasPrefix(sql, "--"):
+			_, sql, _ = strings.Cut(sql, "\n")
+		case strings.HasPrefix(sql, "/*"):
+			sql = afterBlock(sql)
+		default:
+			return sql
+		}
+	}
+}
+
+// afterBlock drops a comment that may hold others (PostgreSQL's manual, section
+// 4.1.5).
+func afterBlock(sql string) string {
+	depth := 0
+	for i := 0; i+1 < len(sql); i++ {
+		switch sql[i : i+2] {
+		case "/*":
+			depth++
+			i++
+		case "*/":
+			depth--
+			i++
+			if depth == 0 {
+				return sql[i+1:]
+			}
+		}
+	}
+	return ""
 }
 
 func (l *lentTx) Commit(context.Context) error { return l.refuse() }

@@ -90,5 +90,11 @@ func (c *session) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
 	_ = c.pgx.Close(ctx) // the end of the connection is the end of the transaction
-	c.release()
+	if c.sql == nil {
+		c.release()
+		return
+	}
+	// Package sql waits here for rows of a prepared statement that the handler has
+	// not closed, and nobody else can close them.
+	go c.release()
 }

@@ -8,17 +8,28 @@ import (
 
 // A SQLTx is the handler's transaction for code that is written for
 // database/sql. It has what such code needs to run statements, and not what would
-// begin or end a transaction. It is over when the handler returns.
+// begin a transaction. It is over when the handler returns, and rows that are
+// still open then are closed.
 //
-// It is what sqlc calls DBTX, and what GORM calls ConnPool:
+// It is what sqlc calls DBTX, and what GORM calls ConnPool. One *gorm.DB, made of
+// the DB of [TxConfig], does for the whole app, and in a handler
 //
-//	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pgstore.SQL(ctx)}),
-//		&gorm.Config{SkipDefaultTransaction: true})
+//	tx := db.Session(&gorm.Session{NewDB: true, Context: ctx})
+//	tx.Statement.ConnPool = pgstore.SQL(ctx)
+//	err := tx.Create(&order).Error // exists if and only if the response is sealed
+//
+// Here tx.Transaction makes savepoints. What goes through db itself is outside of
+// the handler's transaction and stays, whatever comes of it.
 type SQLTx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+
+	// Commit and Rollback do nothing and return [ErrNotYours]. By having them, a
+	// SQLTx tells GORM that it is a transaction already.
+	Commit() error
+	Rollback() error
 }
 
 // SQL is [Tx] for database/sql; both reach the same transaction. It needs
@@ -56,7 +67,11 @@ func (s *sqlTx) QueryContext(ctx context.Context, query string, args ...any) (*s
 	if err := s.lent.check(query); err != nil {
 		return nil, err
 	}
-	return s.conn.QueryContext(ctx, query, args...)
+	rows, err := s.conn.QueryContext(ctx, query, args...)
+	if err == nil {
+		s.lent.onEnd(func() { _ = rows.Close() }) // for those that nobody has read to their end
+	}
+	return rows, err
 }
 
 func (s *sqlTx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
@@ -65,8 +80,14 @@ func (s *sqlTx) QueryRowContext(ctx context.Context, query string, args ...any) 
 		defer db.Close()
 		return db.QueryRowContext(ctx, query, args...)
 	}
-	return s.conn.QueryRowContext(ctx, query, args...)
+	row := s.conn.QueryRowContext(ctx, query, args...)
+	s.lent.onEnd(func() { _ = row.Scan() }) // the only way to close it
+	return row
 }
+
+func (s *sqlTx) Commit() error { return s.lent.refuse() }
+
+func (s *sqlTx) Rollback() error { return s.lent.refuse() }
 
 // A refusal is a connector that only fails: package sql alone can make a
 // *sql.Row.

@@ -185,8 +185,8 @@ func (h *txHold) cut() {
 	if h.state != txOpen {
 		return
 	}
-	h.tx.end()
 	_ = h.conn.pgx.PgConn().Conn().Close() // safe beside a query, which fails
+	h.tx.end()
 	h.conn.drop()
 	_ = h.ended(replay.ErrClosed)
 }

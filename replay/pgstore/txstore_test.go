@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -135,8 +136,13 @@ func TestHandlerCannotEndTheTransaction(t *testing.T) {
 	h := mustClaim(t, s, claimOf("k"))
 	tx := pgstore.Tx(lend(t, h))
 	ctx := t.Context()
-	_, exec := tx.Exec(ctx, "  commit")
-	for what, err := range map[string]error{"Commit": tx.Commit(ctx), "Rollback": tx.Rollback(ctx), "COMMIT": exec} {
+	said := map[string]error{"Commit": tx.Commit(ctx), "Rollback": tx.Rollback(ctx)}
+	for _, text := range []string{
+		"  commit", "-- name: Finish :exec\nCOMMIT", "/* a /* nested */ comment */ -- and\n;ROLLBACK", "--\n\t/**/END", "start transaction",
+	} {
+		_, said[text] = tx.Exec(ctx, text)
+	}
+	for what, err := range said {
 		if !errors.Is(err, pgstore.ErrNotYours) {
 			t.Errorf("%s: %v, want ErrNotYours", what, err)
 		}
@@ -433,5 +439,76 @@ func TestDatabaseSQLTakesPart(t *testing.T) {
 	}
 	if n := pool.Stat().AcquiredConns(); n != 0 {
 		t.Errorf("%d connections not given back", n)
+	}
+}
+
+// A handler that forgets to close what it has asked for must not hold up its own
+// answer, as it would not with a *sql.Tx.
+func TestWhatIsLeftOpenInDatabaseSQLHoldsNothingUp(t *testing.T) {
+	ctx := context.Background() // nothing else ends what is left open
+	var forgotten []*sql.Rows   // keep their connections, as they do without a guard
+	for name, leave := range map[string]func(pgstore.SQLTx) error{
+		"rows": func(tx pgstore.SQLTx) error {
+			rows, err := tx.QueryContext(ctx, "SELECT generate_series(1, 3)")
+			if err == nil && !rows.Next() {
+				err = rows.Err()
+			}
+			return err
+		},
+		"a row": func(tx pgstore.SQLTx) error {
+			return tx.QueryRowContext(ctx, "SELECT generate_series(1, 3)").Err()
+		},
+		"rows of a prepared statement": func(tx pgstore.SQLTx) error {
+			stmt, err := tx.PrepareContext(ctx, "SELECT generate_series(1, 3)")
+			if err != nil {
+				return err
+			}
+			rows, err := stmt.QueryContext(ctx)
+			if err == nil && !rows.Next() {
+				err = rows.Err()
+			}
+			forgotten = append(forgotten, rows)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := newPool(t, serverURL(t), conns(4))
+			defer func() {
+				for _, rows := range forgotten {
+					_ = rows.Close()
+				}
+			}()
+			c := newTable(t, pool, pgstore.Config{})
+			o := newOrders(t, pool, c)
+			s := newTxStore(t, pool, pgstore.TxConfig{Config: c, DB: stdlib.OpenDBFromPool(pool)})
+			for _, end := range []func(replay.Hold) error{
+				func(h replay.Hold) error { return h.Release(ctx) },
+				func(h replay.Hold) error { return h.Seal(ctx, []byte("done"), time.Hour) },
+			} {
+				h := mustClaim(t, s, claimOf("k"))
+				o.place(t, h, "tea")
+				if err := leave(pgstore.SQL(lend(t, h))); err != nil {
+					t.Fatal(err)
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- end(h) }()
+				select {
+				case err := <-ended:
+					if prepared := name == "rows of a prepared statement"; (err != nil) != prepared {
+						t.Errorf("end: %v, want an error: %v", err, prepared)
+					}
+				case <-time.After(20 * time.Second):
+					t.Fatal("the end waits for what is open")
+				}
+			}
+			rec, err := s.Look(ctx, "k")
+			want := replay.Done
+			if name == "rows of a prepared statement" {
+				want = replay.Free
+			}
+			if n := o.count(t); err != nil || rec.State != want || n != map[replay.State]int{replay.Done: 1}[want] {
+				t.Errorf("%v, %v, %d orders; want %v", rec.State, err, n, want)
+			}
+		})
 	}
 }
