@@ -50,7 +50,7 @@ fuzz: ## each fuzz target for FUZZTIME
 
 .PHONY: bench
 bench: servers ## the table and the picture of docs/benchmarks.md; takes minutes
-	cd bench && $(GO) run . -out ../docs
+	valkey=$$(sh scripts/valkey.sh) && cd bench && SUBMITONCE_TEST_VALKEY=$$valkey $(GO) run . -out ../docs
 
 .PHONY: torture
 TORTURE ?= 10m

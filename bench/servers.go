@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -23,6 +24,7 @@ type address func(ctx context.Context) (string, error)
 // started when it is first needed.
 type servers struct {
 	redis, redisFar       address
+	valkey                address // which SUBMITONCE_TEST_VALKEY names
 	postgres, postgresFar address
 	durable               address // PostgreSQL with fsync
 
@@ -46,6 +48,18 @@ func newServers() (*servers, error) {
 		}
 		s.closers = append(s.closers, r.Close)
 		return r.Addr, nil
+	})
+	s.valkey = once(func(ctx context.Context) (string, error) {
+		binary := os.Getenv("SUBMITONCE_TEST_VALKEY")
+		if binary == "" {
+			return "", errors.New("SUBMITONCE_TEST_VALKEY is not set: run make bench, or SUBMITONCE_TEST_VALKEY=$(sh ../scripts/valkey.sh) go run .")
+		}
+		v, err := testserver.NewRedisOf(ctx, binary)
+		if err != nil {
+			return "", err
+		}
+		s.closers = append(s.closers, v.Close)
+		return v.Addr, nil
 	})
 	startPostgres := func(settings ...string) address {
 		return once(func(ctx context.Context) (string, error) {

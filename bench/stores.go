@@ -100,10 +100,13 @@ func (s *servers) storeWorkloads() []Workload {
 	for _, n := range []int{1, 16} {
 		add("Redis: first submit"+at(n), "Over SET NX, then SET, with the same client.", n,
 			s.redisWrites(s.redis), storeCalls("redisstore", redisWritesName, 1.10, false, s.openRedis(s.redis)),
+			s.redisByHand(s.redis),
 			wholeGuard("redisstore", redisWritesName, false, s.openRedis(s.redis)))
 		add("Redis: replay"+at(n), "Over GET, with the same client.", n,
 			s.redisReads(s.redis), storeCalls("redisstore", redisReadsName, 1.10, true, s.openRedis(s.redis)),
 			wholeGuard("redisstore", redisReadsName, true, s.openRedis(s.redis)))
+		add("Valkey: first submit"+at(n), "As with Redis, on a server that has SET … IFEQ, so that no script is needed.", n,
+			s.redisWrites(s.valkey), storeCalls("redisstore", redisWritesName, 1.10, false, s.openRedis(s.valkey)))
 	}
 	add("Redis: first submit, "+trip, "As above, through a proxy in a process of its own that delays.", 1,
 		s.redisWrites(s.redisFar), storeCalls("redisstore", redisWritesName, 0, false, s.openRedis(s.redisFar)))
@@ -125,13 +128,13 @@ func (s *servers) storeWorkloads() []Workload {
 			wholeGuard("pgstore", postgresReadsName, true, s.openPostgres(s.postgres)),
 			storeCalls("tieredstore, Redis before it", postgresReadsName, 0, true, s.openTiered(s.redis, s.postgres)))
 		add("PostgreSQL: transaction"+at(n), "Over the handler's own transaction of three round trips."+without, n,
-			s.ownTransaction(s.postgres), s.txStore(s.postgres, txGoal), s.txGuard(s.postgres))
+			s.ownTransaction(s.postgres), s.txStore(s.postgres, txGoal), s.txByHand(s.postgres), s.txGuard(s.postgres))
 	}
 	const sync = "As above, on a server with fsync."
 	for _, n := range []int{1, 16} {
 		add("PostgreSQL with fsync: first submit"+at(n), sync, n,
 			s.postgresWrites(s.durable), storeCalls("pgstore", postgresWritesName, 0, false, s.openPostgres(s.durable)))
-		add("PostgreSQL with fsync: transaction"+at(n), sync, n, s.ownTransaction(s.durable), s.txStore(s.durable, 0))
+		add("PostgreSQL with fsync: transaction"+at(n), sync, n, s.ownTransaction(s.durable), s.txStore(s.durable, 0), s.txByHand(s.durable))
 	}
 	const delayed = "As above, through a proxy in a process of its own that delays; without fsync."
 	for _, n := range []int{1, 16} {

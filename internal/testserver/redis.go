@@ -30,6 +30,11 @@ func NewRedis(ctx context.Context, args ...string) (*RedisServer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return NewRedisOf(ctx, binary, args...)
+}
+
+// NewRedisOf is NewRedis with the path of the server's binary.
+func NewRedisOf(ctx context.Context, binary string, args ...string) (*RedisServer, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
