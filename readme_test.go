@@ -1,8 +1,6 @@
 package submitonce_test
 
 import (
-	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +12,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+)
+
+const (
+	module    = "github.com/submitonce/submitonce"
+	shop      = module + "/examples/orderform"
+	shownAddr = "127.0.0.1:8080" // where the README's programs listen
 )
 
 var fence = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
@@ -36,111 +40,167 @@ func blocks(t *testing.T, file, language string) []string {
 
 var readmes = []string{"README.md", "README.zh-CN.md"}
 
+// programs returns the whole programs among a file's blocks.
+func programs(t *testing.T, file string) []string {
+	t.Helper()
+	var found []string
+	for _, code := range blocks(t, file, "go") {
+		if strings.HasPrefix(code, "package main\n") {
+			found = append(found, code)
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("%s shows no program", file)
+	}
+	return found
+}
+
+// save makes a program a file.
+func save(t *testing.T, code string) string {
+	t.Helper()
+	main := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(main, []byte(code), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return main
+}
+
+// build builds a package or a file.
+func build(t *testing.T, what string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "program")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, what).CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return binary
+}
+
 func TestReadmeProgramsCompile(t *testing.T) {
 	for _, file := range readmes {
-		programs := 0
-		for i, code := range blocks(t, file, "go") {
-			if !strings.HasPrefix(code, "package main\n") {
-				continue
-			}
-			programs++
-			dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			main := filepath.Join(dir, "main.go")
-			if err := os.WriteFile(main, []byte(code), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			out, err := exec.CommandContext(t.Context(), "go", "vet", main).CombinedOutput()
+		for i, code := range programs(t, file) {
+			out, err := exec.CommandContext(t.Context(), "go", "vet", save(t, code)).CombinedOutput()
 			if err != nil {
 				t.Errorf("%s: program %d: %v\n%s", file, i, err, out)
 			}
 		}
-		if programs == 0 {
-			t.Errorf("%s shows no program", file)
-		}
 	}
 }
 
-// TestReadmeCommands runs each shell block of the README as a reader would: the
-// shop in one terminal, the rest in another.
+// TestReadmeCommands runs each shell block of the README as a reader would: what
+// starts a server in one terminal, the rest in another. Only what would have to
+// be fetched is taken from here: the module and the shop.
 func TestReadmeCommands(t *testing.T) {
 	for _, file := range readmes {
 		t.Run(file, func(t *testing.T) {
-			var shop string
+			var install bool
+			var started []string // where servers listen
+			var submits int
 			for _, block := range blocks(t, file, "sh") {
-				if strings.HasPrefix(block, "go run ./examples/orderform") {
-					shop = startShop(t, strings.Fields(block))
-					continue
-				}
-				if shop == "" {
-					t.Fatal("the README uses the shop before it is started")
-				}
-				script := strings.ReplaceAll(block, "127.0.0.1:8080", shop)
-				out, err := exec.CommandContext(t.Context(), "sh", "-ec", script).CombinedOutput()
-				if err != nil {
-					t.Fatalf("%v\n%s\n%s", err, script, out)
-				}
-				if got := strings.Count(string(out), "HTTP/1.1 201 Created"); got != 3 {
-					t.Errorf("%d answers with 201, want 3:\n%s", got, out)
-				}
-				if got := strings.Count(string(out), "Idempotent-Replayed: true"); got != 2 {
-					t.Errorf("%d replays, want 2:\n%s", got, out)
+				switch {
+				case strings.HasPrefix(block, "go run "+shop+"@latest"):
+					addr := freeAddr(t)
+					start(t, addr, "exec "+build(t, shop)+" -addr "+addr)
+					started = append(started, addr)
+				case strings.HasPrefix(block, "go mod init "):
+					install = strings.HasSuffix(block, "\ngo get "+module+"\n")
+				case strings.HasSuffix(block, "go run .\n"):
+					addr := freeAddr(t)
+					code := strings.ReplaceAll(programs(t, file)[0], shownAddr, addr)
+					start(t, addr, strings.Replace(block, "go run .", "exec "+build(t, save(t, code)), 1))
+					started = append(started, addr)
+				default:
+					submits++
+					for _, addr := range started {
+						submitThrice(t, addr, block)
+					}
 				}
 			}
-			if orders := ordersAt(t, shop); strings.Count(orders, "order_no") != 1 {
-				t.Errorf("orders %s, want one", orders)
+			if !install || len(started) != 2 || submits != 1 {
+				t.Errorf("install: %v, servers: %d, submits: %d; want one of each, and the shop", install, len(started), submits)
 			}
 		})
 	}
 }
 
-func ordersAt(t *testing.T, addr string) string {
+func submitThrice(t *testing.T, addr, script string) {
 	t.Helper()
-	resp, err := http.Get("http://" + addr + "/orders")
+	script = strings.ReplaceAll(script, shownAddr, addr)
+	out, err := exec.CommandContext(t.Context(), "sh", "-ec", script).CombinedOutput()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\n%s\n%s", err, script, out)
 	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
+	order := regexp.MustCompile(`order 1: mug|"order_no":"[^"]+"`)
+	got := order.FindAllString(string(out), -1)
+	for _, o := range got {
+		if o != got[0] {
+			t.Errorf("two orders, %s and %s", got[0], o)
+		}
 	}
-	return string(b)
+	created := strings.Count(string(out), "HTTP/1.1 201 Created")
+	replayed := strings.Count(string(out), "Idempotent-Replayed: true")
+	if len(got) != 3 || created != 3 || replayed != 2 {
+		t.Errorf("%d answers with 201, %d with an order, %d replays; want 3, 3, 2:\n%s", created, len(got), replayed, out)
+	}
 }
 
-// startShop runs the README's own command on a free port, and returns where the
-// shop listens.
-func startShop(t *testing.T, command []string) string {
+// TestReadmeProgramShowsItsForm opens the first program's page, which a reader
+// is told to click at, and refuses what has no token, as the README says.
+func TestReadmeProgramShowsItsForm(t *testing.T) {
+	for _, file := range readmes {
+		addr := freeAddr(t)
+		code := strings.ReplaceAll(programs(t, file)[0], shownAddr, addr)
+		t.Setenv("SUBMIT_SECRET", strings.Repeat("s", 32))
+		start(t, addr, "exec "+build(t, save(t, code)))
+		for path, want := range map[string]string{
+			"/": "data-submit-once", "/submitonce.js": "data-submit-once", "/submit-token": `"token"`,
+		} {
+			resp, err := http.Get("http://" + addr + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if err != nil || resp.StatusCode != 200 || !strings.Contains(string(body), want) {
+				t.Errorf("%s: %s: %d, %v, want %s in\n%.200s", file, path, resp.StatusCode, err, want, body)
+			}
+		}
+		resp, err := http.Post("http://"+addr+"/orders", "application/x-www-form-urlencoded", strings.NewReader("item=mug"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != 400 {
+			t.Errorf("%s: without a token: %d, want 400", file, resp.StatusCode)
+		}
+	}
+}
+
+// start runs a shell command that becomes a server, until the test ends.
+func start(t *testing.T, addr, command string) {
 	t.Helper()
-	addr := freeAddr(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	binary := filepath.Join(t.TempDir(), "orderform")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, command[2]).CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	cmd := exec.CommandContext(ctx, binary, append(command[3:], "-addr", addr)...)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var out strings.Builder
+	cmd := exec.Command("sh", "-ec", command)
+	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		}
-	}()
-	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	over := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(over) }()
+	stop := func() { _ = cmd.Process.Kill(); <-over }
+	t.Cleanup(stop)
+	for range 1000 {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			_ = c.Close()
-			return addr
+			return
+		}
+		select {
+		case <-over:
+			t.Fatalf("%s has ended:\n%s", command, out.String())
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	t.Fatal("the shop does not listen")
-	return ""
+	stop()
+	t.Fatalf("%s does not listen at %s:\n%s", command, addr, out.String())
 }
 
 func freeAddr(t *testing.T) string {
@@ -150,5 +210,5 @@ func freeAddr(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprint(l.Addr())
 }
