@@ -16,7 +16,10 @@
 // The words, which mean the same everywhere: a submit token names one submit of
 // one form. A key is what its record is stored under. A claim is the atomic step
 // that makes one request the owner of a key; it stands for a lease. The owner
-// ends it with a seal, which stores the response for good, or with a release,
-// after which a retry may run. A fingerprint tells whether two requests are the
-// same. A replay is the stored response, answered without running the handler.
+// ends it with a seal, which stores the response for as long as retries may come,
+// or with a release, after which a retry may run. A fingerprint tells whether two
+// requests are the same. A replay is the stored response, answered without running
+// the handler.
+//
+// The README has a program to start from: https://github.com/submitonce/submitonce
 package submitonce
