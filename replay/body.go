@@ -2,11 +2,14 @@ package replay
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -91,14 +94,22 @@ func (b *body) fill(limit int64) {
 	}
 }
 
-// brokenOff reports whether the body ended before its end, other than at a
-// limit that the application has set itself.
-func (b *body) brokenOff() bool {
-	if b.err == nil {
-		return false
+// brokenOff reports whether the client or the network ended the body before its
+// end. Other errors are those of limits that the application has set itself, which
+// are its own to answer.
+func (b *body) brokenOff() bool { return b.err != nil && isBreak(b.err) }
+
+func isBreak(err error) bool {
+	var network net.Error
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, http.ErrBodyReadAfterClose), errors.As(err, &network):
+		return true
 	}
-	var limit *http.MaxBytesError
-	return !errors.As(b.err, &limit)
+	// HTTP/2 has errors that only their text tells.
+	text := err.Error()
+	return text == "client disconnected" || strings.HasPrefix(text, "http2: ") || strings.HasPrefix(text, "stream error: ")
 }
 
 // Read lets the handler read the body.
@@ -213,12 +224,11 @@ func (b *body) sumHead() (fingerprint, bool) {
 	switch {
 	case b.parsed:
 		return b.sumParsed()
-	case b.kind.boundary != "":
+	case b.kind.boundary != "" && bytes.Contains(b.head, []byte("--"+b.kind.boundary)): // else it is none, whatever its type says
 		h := newTargetHash(b.req, multipartBody)
-		if _, err := hashParts(h, bytes.NewReader(b.head), b.kind.boundary, b.field); err != nil {
-			return fingerprint{}, false
+		if _, err := hashParts(h, bytes.NewReader(b.head), b.kind.boundary, b.field); err == nil {
+			return fingerprint(h.Sum(nil)), true
 		}
-		return fingerprint(h.Sum(nil)), true
 	case b.kind.urlencoded && b.field != "":
 		_, others := splitField(b.head, b.field)
 		return sumBytes(b.req, rawBody, others), true

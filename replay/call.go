@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // A call is one request on its way through a guard, and the task that its key's
@@ -17,6 +18,7 @@ type call struct {
 	id   identity
 	body body
 	ran  bool // next has been run under a claim
+	back bool // the handler's form has been handed back
 	cap  capture
 
 	lent *loan // what is held in memory
@@ -42,7 +44,9 @@ func (c *call) run(ctx *runContext) result {
 		c.cap.init(c.w, c.g.c.ResponseLimit, c.g.engine.log)
 	}
 	r := c.r.WithContext(ctx)
-	r.Body = c.body.handlers()
+	if r.Body != http.NoBody {
+		r.Body = c.body.handlers()
+	}
 	returned := false
 	defer func() {
 		if !returned {
@@ -51,7 +55,12 @@ func (c *call) run(ctx *runContext) result {
 		}
 	}()
 	if c.g.c.KeepClientCancel {
-		stop := context.AfterFunc(c.r.Context(), func() { ctx.end(context.Cause(c.r.Context())) })
+		outer := c.r.Context()
+		stop := context.AfterFunc(outer, func() {
+			if !errors.Is(outer.Err(), context.DeadlineExceeded) { // which is ctx's own, too: see until
+				ctx.end(context.Cause(outer))
+			}
+		})
 		defer stop()
 	}
 	c.next.ServeHTTP(&c.cap, r)
@@ -71,8 +80,8 @@ func (c *call) run(ctx *runContext) result {
 // gathered: temporary files to remove, and the pattern for outer middleware to
 // log.
 func (c *call) handBack(r *http.Request) {
-	if c.r.MultipartForm == nil {
-		c.r.MultipartForm = r.MultipartForm
+	if c.r.MultipartForm == nil && r.MultipartForm != nil {
+		c.r.MultipartForm, c.back = r.MultipartForm, true
 	}
 	if c.r.Pattern == "" {
 		c.r.Pattern = r.Pattern
@@ -81,8 +90,8 @@ func (c *call) handBack(r *http.Request) {
 
 // outcome reports whether what the handler has answered is to be sealed.
 func (c *call) outcome(ctx *runContext) bool {
-	if c.body.err != nil || c.cap.short() {
-		return false // half a request or half a response is neither
+	if c.cap.short() || errors.Is(c.body.err, ErrConflictingKeys) {
+		return false // half a response is none
 	}
 	switch verdict(ctx.verdict.Load()) {
 	case sealVerdict:
@@ -90,7 +99,16 @@ func (c *call) outcome(ctx *runContext) bool {
 	case releaseVerdict:
 		return false
 	}
-	return c.g.c.Classify(c.cap.status)
+	return !c.body.brokenOff() && c.g.c.Classify(c.cap.status)
+}
+
+// until returns when the handler has to end for the sake of this request.
+func (c *call) until() time.Time {
+	if !c.g.c.KeepClientCancel {
+		return time.Time{}
+	}
+	end, _ := c.r.Context().Deadline()
+	return end
 }
 
 // record returns the response in its stored form.
@@ -101,12 +119,15 @@ func (c *call) record() []byte {
 		trailers: kept(c.cap.after, c.g.drop),
 		body:     c.cap.body,
 	}
+	known := false
 	if !c.body.unread() {
-		if fp, ok := c.body.sum(maxDrain); ok {
-			resp.flags |= hasFingerprint
-			resp.fingerprint = fp
-			c.g.recent.warn(c, fp)
+		if resp.fingerprint, known = c.body.sum(maxDrain); known {
+			c.g.recent.warn(c, resp.fingerprint)
 		}
+	}
+	if !known {
+		resp.flags |= bodyUnknown
+		resp.fingerprint = sumBytes(c.r, unknownBody, nil)
 	}
 	if c.cap.passing {
 		resp.flags |= bodyLeftOut
@@ -122,8 +143,11 @@ func (c *call) record() []byte {
 
 // compare reports ErrMismatch if this request is not the one that resp answers.
 func (c *call) compare(resp *response) error {
-	if resp.flags&hasFingerprint == 0 {
-		return nil // it could not be taken then
+	if resp.flags&bodyUnknown != 0 { // at least it goes to the same place
+		if sumBytes(c.r, unknownBody, nil) != resp.fingerprint {
+			return ErrMismatch
+		}
+		return nil
 	}
 	fp, ok := c.body.sum(-1)
 	switch {
@@ -150,7 +174,13 @@ func (c *call) answer() {
 // false if a part of that is on its way to the client.
 func (c *call) retract() bool { return !c.ran || c.cap.discard() }
 
-func (c *call) rewind() bool { return c.body.rewind() && !c.cap.passing }
+func (c *call) rewind() bool {
+	if c.back { // the next run reads the body anew
+		_ = c.r.MultipartForm.RemoveAll() // as the server would
+		c.r.MultipartForm, c.back = nil, false
+	}
+	return c.body.rewind() && !c.cap.passing
+}
 
 func (c *call) event(e *Event) { e.Request = c.r }
 

@@ -11,7 +11,8 @@ import (
 
 // A capture is the response writer that the handler gets. It holds the response
 // back until its outcome has been sealed, and answers each call as net/http
-// would. A response over the limit is sent on as it comes, except for its last
+// would, but that a flush waits for the seal and nothing tells of a client that has
+// gone. A response over the limit is sent on as it comes, except for its last
 // piece: no client sees a complete response before the seal.
 //
 // It is no wrapper and has no Unwrap: nothing may reach the connection behind
@@ -33,6 +34,7 @@ type capture struct {
 	body    []byte
 	passing bool // over the limit: status and header have been sent
 	failed  error
+	flushed bool       // the handler wants the client to have it soon
 	done    bool       // the handler has returned
 	after   []headerOp // the trailers, once it has
 }
@@ -55,7 +57,7 @@ func (c *capture) reset() {
 	} else {
 		c.header = c.outer.Clone()
 	}
-	c.status, c.ops, c.length, c.written, c.overrun, c.body, c.done = 0, c.ops[:0], -1, 0, false, c.body[:0], false
+	c.status, c.ops, c.length, c.written, c.overrun, c.body, c.flushed, c.done = 0, c.ops[:0], -1, 0, false, c.body[:0], false, false
 }
 
 // Header returns the header, which counts until the first write.
@@ -163,7 +165,9 @@ func (c *capture) pass(p []byte) (int, error) {
 		_, c.failed = c.w.Write(p[:cut])
 	}
 	c.body = append(c.body[:0], p[cut:]...)
-	return len(p), c.failed
+	// A client that has gone changes nothing about the outcome, so the handler does
+	// not hear of it here either.
+	return len(p), nil
 }
 
 // Flush takes the header as it is now, as net/http does, but sends nothing: the
@@ -172,7 +176,11 @@ func (c *capture) Flush() { _ = c.FlushError() }
 
 // FlushError is Flush for [http.ResponseController]. It always succeeds.
 func (c *capture) FlushError() error {
-	if c.status == 0 && !c.done {
+	if c.done {
+		return nil
+	}
+	c.flushed = true
+	if c.status == 0 {
 		c.WriteHeader(http.StatusOK)
 	}
 	return nil
@@ -238,6 +246,9 @@ func (c *capture) send() {
 	dropTrailers(c.outer, c.after)
 	if len(c.body) > 0 && c.failed == nil {
 		_, c.failed = c.w.Write(c.body) // nobody to tell: the client is gone
+	}
+	if c.flushed && c.failed == nil {
+		_ = http.NewResponseController(c.w).Flush() // as far as it can
 	}
 }
 

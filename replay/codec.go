@@ -16,15 +16,15 @@ const (
 
 // Flags of an HTTP record.
 const (
-	hasFingerprint = 1 << iota // 32 bytes follow
-	bodyLeftOut                // the body was larger than what is kept
+	bodyUnknown = 1 << iota // the fingerprint is of the target alone
+	bodyLeftOut             // the body was larger than what is kept
 )
 
 // A response is the stored form of an HTTP response:
 //
 //	1 byte    httpRecord
 //	1 byte    flags
-//	32 bytes  fingerprint, if hasFingerprint
+//	32 bytes  fingerprint
 //	uvarint   status
 //	uvarint   length of headers and trailers
 //	headers   uvarint count, then each: op byte, name, uvarint count, values
@@ -45,9 +45,7 @@ type response struct {
 
 func (r *response) append(b []byte) []byte {
 	b = append(b, httpRecord, r.flags)
-	if r.flags&hasFingerprint != 0 {
-		b = append(b, r.fingerprint[:]...)
-	}
+	b = append(b, r.fingerprint[:]...)
 	b = binary.AppendUvarint(b, uint64(r.status))
 	b = binary.AppendUvarint(b, uint64(opsSize(r.headers)+opsSize(r.trailers)))
 	b = appendOps(b, r.headers)
@@ -93,9 +91,7 @@ func decodeResponse(b []byte, r *response) error {
 		return fmt.Errorf("%w: not the record of a response", ErrUnreadable)
 	}
 	r.flags = d.byte()
-	if r.flags&hasFingerprint != 0 {
-		copy(r.fingerprint[:], d.bytes(len(r.fingerprint)))
-	}
+	copy(r.fingerprint[:], d.bytes(len(r.fingerprint)))
 	r.status = int(d.uvarint(999))
 	head := decoder{rest: d.bytes(int(d.uvarint(uint64(len(d.rest)))))}
 	head.text = string(head.rest)
@@ -104,7 +100,7 @@ func decodeResponse(b []byte, r *response) error {
 	r.spare = head.spare()
 	r.body = d.rest
 	d.bad = d.bad || head.bad || len(head.rest) > 0
-	if d.bad || r.status < 100 {
+	if d.bad || r.status < 200 {
 		return fmt.Errorf("%w: damaged", ErrUnreadable)
 	}
 	return nil

@@ -71,8 +71,8 @@ type Config struct {
 	IdempotencyKey bool
 
 	// Key takes the key from the request where it has no token and no
-	// Idempotency-Key, for example a webhook's transaction id and event type. It
-	// may read the body if that is not above FormLimit. An empty key is a missing
+	// Idempotency-Key, for example a webhook's transaction id and event type. Keys
+	// of different paths are different keys. It may read the body if that is not above FormLimit. An empty key is a missing
 	// one; an error refuses the request, as 400 unless it is one of this package's
 	// errors. Check the request's signature before: whoever knows a key can have
 	// its response. The default is nil: there is no such key.
@@ -106,11 +106,13 @@ type Config struct {
 	Lease time.Duration
 
 	// HandlerTimeout bounds the handler: its context ends, and its lease is no
-	// longer extended. The default is 5 minutes; negative means no bound.
+	// longer extended. A deadline that middleware outside has set is not its own,
+	// unless KeepClientCancel is set. The default is 5 minutes; negative means no
+	// bound.
 	HandlerTimeout time.Duration
 
-	// KeepClientCancel lets the client's hang-up cancel the handler's context, as
-	// it does without a guard. The default is false: a second click makes a
+	// KeepClientCancel lets the client's hang-up, and a deadline of middleware
+	// outside, end the handler's context, as they do without a guard. The default is false: a second click makes a
 	// browser abort the first request, and that one may have acted already.
 	KeepClientCancel bool
 
@@ -152,8 +154,9 @@ type Config struct {
 	// Reruns is how often a handler is run again whose transaction could not
 	// commit because of a conflict with another one, in a store that lends
 	// transactions. Only a handler whose every effect is in that transaction may
-	// be run again, and only a body up to 64 KiB can be read again. The default
-	// is 0: such a request is answered with 503.
+	// be run again, and only a body up to 64 KiB, or a form that the token was looked
+	// for in, can be read again. The default is 0: such a request is answered with
+	// 503.
 	Reruns int
 
 	// DangerouslyFailOpen runs the handler unguarded when the store does not
@@ -182,7 +185,9 @@ type Config struct {
 
 // DefaultClassify seals 2xx and 3xx. Others release: a form whose fields were
 // refused is corrected and sent again with the same token, and a failure may be
-// tried again.
+// tried again. 307 and 308 seal, too: where they are no outcome, because the client
+// is to send the same request to another place with its token, leave them out in a
+// Classify of your own, or call [Release].
 func DefaultClassify(status int) bool { return status >= 200 && status < 400 }
 
 // check fills in the defaults and returns all that is wrong.

@@ -61,7 +61,8 @@ func Attempt(ctx context.Context) int {
 // Seal says that this request's outcome is final, whatever its status: it is
 // stored, and duplicates get it. Use it for a 4xx that a retry must not change,
 // such as "the slot is taken". The last call of Seal and [Release] counts; a
-// panic releases all the same. Outside of a guard it does nothing.
+// panic releases all the same, and so does a response that is shorter than it
+// declares. Outside of a guard it does nothing.
 func Seal(ctx context.Context) { decide(ctx, sealVerdict) }
 
 // Release says that this request's answer is not an outcome, whatever its

@@ -35,6 +35,10 @@ type task interface {
 	// reports false if that can't be done.
 	rewind() bool
 
+	// until returns when the work has to end for the caller's sake; zero: whenever
+	// it does.
+	until() time.Time
+
 	// event fills in what the task knows of itself.
 	event(*Event)
 }

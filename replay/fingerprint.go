@@ -23,12 +23,15 @@ import (
 // count, but for the spellings that RFC 3986 (section 6.2.2) holds to be equal.
 // The kind says how the body is taken: 'r' for its bytes (without the
 // token's own field, if it is a form), 'm' for the parts of a multipart body,
-// because a client draws a new boundary for each send.
+// because a client draws a new boundary for each send. Of a body that the handler
+// has left unread beyond 256 KiB nothing is known, so that the target alone is
+// compared.
 type fingerprint [sha256.Size]byte
 
 const (
 	rawBody       = 'r'
 	multipartBody = 'm'
+	unknownBody   = 'u' // left unread, or not to be taken apart
 )
 
 func appendTarget(b []byte, r *http.Request, kind byte) []byte {
@@ -103,7 +106,7 @@ func bodyTypeOf(r *http.Request) bodyType {
 	ct := values[0]
 	media, params, err := mime.ParseMediaType(ct)
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter): // as net/http has it
 		return bodyType{}
 	case media == "application/x-www-form-urlencoded":
 		return bodyType{urlencoded: true}

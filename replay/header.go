@@ -33,6 +33,8 @@ func diffHeader(ops []headerOp, outer, inner http.Header) []headerOp {
 	for name, values := range inner {
 		before, ok := outer[name]
 		switch {
+		case !ok && isList(name):
+			ops = append(ops, headerOp{opAdd, name, slices.Clip(values)})
 		case !ok:
 			ops = append(ops, headerOp{opSet, name, slices.Clip(values)})
 		case slices.Equal(before, values):
@@ -48,6 +50,17 @@ func diffHeader(ops []headerOp, outer, inner http.Header) []headerOp {
 		}
 	}
 	return ops
+}
+
+// isList reports whether each value of a header says something of its own, so
+// that one which outer middleware sets for the replay stands beside the first
+// response's: a fresh session's cookie, say, beside the order's.
+func isList(name string) bool {
+	switch name {
+	case "Set-Cookie", "Vary", "Link":
+		return true
+	}
+	return false
 }
 
 func applyHeader(h http.Header, ops []headerOp) {

@@ -77,8 +77,12 @@ func (g *Guard) readToken(r *http.Request, b *body) (string, error) {
 		return "", fmt.Errorf("%w: %w", ErrIncompleteBody, b.err)
 	}
 	if !b.whole && inHeader == "" {
-		if b.err != nil {
-			return "", b.err // a limit that the application has set
+		var limit *http.MaxBytesError
+		switch {
+		case errors.As(b.err, &limit): // that the application has set
+			return "", b.err
+		case b.err != nil:
+			return "", fmt.Errorf("%w: %w", ErrIncompleteBody, b.err)
 		}
 		return "", &TooLargeError{Limit: g.c.FormLimit}
 	}
@@ -172,7 +176,7 @@ func (g *Guard) clientIdentity(r *http.Request, b *body, key string) (identity, 
 			return identity{}, ErrNoSubject
 		}
 	}
-	return hashedIdentity('i', subject, key), nil
+	return hashedIdentity('i', subject, "", key), nil
 }
 
 func (g *Guard) functionIdentity(r *http.Request, b *body) (identity, error) {
@@ -195,13 +199,13 @@ func (g *Guard) functionIdentity(r *http.Request, b *body) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	return hashedIdentity('f', subject, key), nil
+	return hashedIdentity('f', subject, r.URL.Path, key), nil
 }
 
 // hashedIdentity makes the record's key of one that somebody else has chosen, so
 // that no byte of theirs reaches a store.
-func hashedIdentity(source byte, subject, key string) identity {
-	id := identity{scope: scopeOf(subject, "")}
+func hashedIdentity(source byte, subject, route, key string) identity {
+	id := identity{scope: scopeOf(subject, route)}
 	h := sha256.New()
 	h.Write(id.scope[:])
 	_, _ = h.Write([]byte(key))
@@ -217,19 +221,7 @@ func scopeOf(subject, form string) [sha256.Size]byte {
 }
 
 // jobKey makes the record's key of that of a [Once].
-func jobKey(key string) string {
-	if len(key) < MaxKeyLen && printable(key) {
-		return "j" + key
-	}
-	sum := sha256.Sum256([]byte(key))
-	return "J" + base64.RawURLEncoding.EncodeToString(sum[:])
-}
-
-func printable(s string) bool {
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
+func jobKey(name, key string) string {
+	sum := scopeOf(name, key)
+	return "j" + base64.RawURLEncoding.EncodeToString(sum[:])
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -279,4 +280,31 @@ func TestStatus(t *testing.T) {
 		t.Errorf("after the submit: %s, %v", got, w.Header())
 	}
 	problemCode(t, "a forged token", ask(strings.Repeat("A", 48)), 400, "malformed-key")
+}
+
+// Two providers number their events alike.
+func TestKeysOfFunctionsAreApartByPath(t *testing.T) {
+	store := newMemstore(t)
+	key := func(r *http.Request) (string, error) { return r.Header.Get("X-Event"), nil }
+	for _, path := range []string{"/stripe", "/github"} {
+		g := newGuard(t, store, replay.Config{Key: key})
+		for _, replayed := range []bool{false, true} {
+			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(path))
+			r.Header.Set("X-Event", "1001")
+			w := httptest.NewRecorder()
+			g.Serve(w, r, created("took "+path))
+			answer(t, path, w, 201, "took "+path, replayed)
+		}
+	}
+}
+
+func TestTimesThatNoStoreCanCountWithAreRefused(t *testing.T) {
+	for field, c := range map[string]replay.Config{
+		"Retention": {Tokens: newTokens(t), Retention: math.MaxInt64},
+		"Lease":     {Tokens: newTokens(t), Lease: math.MaxInt64 - 1, Retention: math.MaxInt64},
+	} {
+		if _, err := replay.New(newMemstore(t), c); err == nil || !strings.Contains(err.Error(), "Config."+field+" is") || !strings.Contains(err.Error(), "a hundred years") {
+			t.Errorf("%s: %v, want an error that names the longest", field, err)
+		}
+	}
 }

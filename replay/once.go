@@ -15,10 +15,16 @@ import (
 // per kind of work; the store is what is shared.
 type Once struct {
 	engine engine
+	name   string
 }
 
-// A OnceConfig says how a [Once] works. Its zero value is right for most.
+// A OnceConfig says how a [Once] works. Only Name has to be set.
 type OnceConfig struct {
+	// Name is the kind of work, as "send receipt". It keeps the keys apart from
+	// those of other kinds in the same store, so it must stay the same for as long
+	// as results are kept.
+	Name string
+
 	// Lease is how long a claim outlives its owner's last sign of life. The owner
 	// extends it while the work goes on. At least 100 ms. The default is 30
 	// seconds.
@@ -57,10 +63,14 @@ func NewOnce(store Store, c OnceConfig) (*Once, error) {
 		Wait: c.Wait, Lease: c.Lease, Retention: c.Retention,
 		HandlerTimeout: c.Timeout, StoreTimeout: c.StoreTimeout,
 	}
-	if err := errors.Join(t.check(store, "OnceConfig"), checkReruns(c.Reruns, "OnceConfig")); err != nil {
+	var unnamed error
+	if c.Name == "" {
+		unnamed = errors.New("replay: OnceConfig.Name is empty: name the kind of work, so that another kind may use the same keys")
+	}
+	if err := errors.Join(unnamed, t.check(store, "OnceConfig"), checkReruns(c.Reruns, "OnceConfig")); err != nil {
 		return nil, err
 	}
-	o := new(Once)
+	o := &Once{name: c.Name}
 	t.apply(&o.engine, store, c.Logger, c.Observe)
 	o.engine.reruns = c.Reruns
 	return o, nil
@@ -88,8 +98,12 @@ func (o *Once) Do(ctx context.Context, key string, work func(ctx context.Context
 	if err := ctx.Err(); err != nil {
 		return nil, false, fmt.Errorf("replay: do: %w", context.Cause(ctx))
 	}
+	name := jobKey(o.name, key)
+	if outer := running(ctx); outer != nil && outer.key == name {
+		return nil, false, fmt.Errorf("%w: Do was called inside its own work", pendingFor(0))
+	}
 	j := job{work: work}
-	out, err := o.engine.do(ctx, jobKey(key), &j, time.Now())
+	out, err := o.engine.do(ctx, name, &j, time.Now())
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, false, fmt.Errorf("%w: %w", err, context.Cause(ctx))
@@ -119,5 +133,7 @@ func (j *job) run(ctx *runContext) result {
 }
 
 func (j *job) rewind() bool { return true }
+
+func (j *job) until() time.Time { return time.Time{} }
 
 func (j *job) event(*Event) {}

@@ -27,7 +27,7 @@ func newOnce(t *testing.T, store replay.Store, c replay.OnceConfig) *replay.Once
 func TestOnceRunsOncePerKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemstore(t)
-		consumers := []*replay.Once{newOnce(t, store, replay.OnceConfig{}), newOnce(t, store, replay.OnceConfig{})}
+		consumers := []*replay.Once{newOnce(t, store, replay.OnceConfig{Name: "receipt"}), newOnce(t, store, replay.OnceConfig{Name: "receipt"})}
 		var runs, replays atomic.Int32
 		var wg sync.WaitGroup
 		for i := range 100 {
@@ -56,7 +56,7 @@ func TestOnceRunsOncePerKey(t *testing.T) {
 }
 
 func TestOnceErrorIsNoOutcome(t *testing.T) {
-	o := newOnce(t, newMemstore(t), replay.OnceConfig{})
+	o := newOnce(t, newMemstore(t), replay.OnceConfig{Name: "receipt"})
 	errWork := errors.New("no paper")
 	_, _, err := o.Do(t.Context(), "k", func(context.Context) ([]byte, error) { return []byte("x"), errWork })
 	if err != errWork {
@@ -73,7 +73,7 @@ func TestOnceErrorIsNoOutcome(t *testing.T) {
 }
 
 func TestOncePanicReleases(t *testing.T) {
-	o := newOnce(t, newMemstore(t), replay.OnceConfig{})
+	o := newOnce(t, newMemstore(t), replay.OnceConfig{Name: "receipt"})
 	func() {
 		defer func() {
 			if p := recover(); p != "boom" {
@@ -89,7 +89,7 @@ func TestOncePanicReleases(t *testing.T) {
 }
 
 func TestOnceKeys(t *testing.T) {
-	o := newOnce(t, newMemstore(t), replay.OnceConfig{})
+	o := newOnce(t, newMemstore(t), replay.OnceConfig{Name: "receipt"})
 	for _, key := range []string{"a", "A", "a ", " a", "ä", "a\x00", strings.Repeat("a", 255), strings.Repeat("a", 5000)} {
 		v, replayed, err := o.Do(t.Context(), key, func(context.Context) ([]byte, error) { return []byte(key), nil })
 		if string(v) != key || replayed || err != nil {
@@ -107,7 +107,7 @@ func TestOnceKeys(t *testing.T) {
 
 func TestOnceWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOnce(t, newMemstore(t), replay.OnceConfig{})
+		o := newOnce(t, newMemstore(t), replay.OnceConfig{Name: "receipt"})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, _, _ = o.Do(t.Context(), "k", func(context.Context) ([]byte, error) {
@@ -125,4 +125,43 @@ func TestOnceWaitEndsWithItsContext(t *testing.T) {
 		}
 		wg.Wait()
 	})
+}
+
+func TestKindsOfWorkHaveKeysOfTheirOwn(t *testing.T) {
+	store := newMemstore(t)
+	for _, kind := range []string{"mail", "bill"} {
+		o := newOnce(t, store, replay.OnceConfig{Name: kind})
+		value, replayed, err := o.Do(t.Context(), "order-42", func(context.Context) ([]byte, error) { return []byte(kind), nil })
+		if string(value) != kind || replayed || err != nil {
+			t.Errorf("%s: %q, replayed %v, %v; want its own work done", kind, value, replayed, err)
+		}
+	}
+	if _, err := replay.NewOnce(store, replay.OnceConfig{}); err == nil || !strings.Contains(err.Error(), "OnceConfig.Name") {
+		t.Errorf("without a name: %v, want an error that says so", err)
+	}
+}
+
+func TestWorkDoesNotWaitForItself(t *testing.T) {
+	o := newOnce(t, newMemstore(t), replay.OnceConfig{Name: "receipt"})
+	began := time.Now()
+	_, _, err := o.Do(t.Context(), "k", func(ctx context.Context) ([]byte, error) {
+		value, _, err := o.Do(ctx, "k", func(context.Context) ([]byte, error) { return nil, nil })
+		return value, err
+	})
+	var pending *replay.PendingError
+	if !errors.As(err, &pending) || time.Since(began) > replay.DefaultWait/2 {
+		t.Errorf("after %v: %v, want a PendingError at once", time.Since(began), err)
+	}
+}
+
+// Nobody can change what stands by changing what Do returned.
+func TestResultsAreTheCallersOwn(t *testing.T) {
+	o := newOnce(t, newMemstore(t), replay.OnceConfig{Name: "receipt"})
+	for i := range 3 {
+		value, _, err := o.Do(t.Context(), "k", func(context.Context) ([]byte, error) { return []byte("as it was"), nil })
+		if string(value) != "as it was" || err != nil {
+			t.Errorf("time %d: %q, %v", i+1, value, err)
+		}
+		clear(value)
+	}
 }

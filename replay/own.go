@@ -16,6 +16,9 @@ func (e *engine) own(base context.Context, s *flightShard, f *flight, a *attempt
 	if e.handlerTimeout > 0 {
 		deadline = now.Add(e.handlerTimeout)
 	}
+	if until := t.until(); !until.IsZero() && (deadline.IsZero() || until.Before(deadline)) {
+		deadline = until
+	}
 	lender, lends := hold.(Lender)
 	if lends {
 		parent = lender.Lend(base)

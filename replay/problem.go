@@ -146,17 +146,19 @@ func prefersHTML(accept []string) bool {
 	var html, other float64
 	for _, v := range accept {
 		for item := range strings.SplitSeq(v, ",") {
-			media, params, _ := strings.Cut(item, ";")
+			media, params, _ := strings.Cut(strings.ToLower(item), ";")
 			q := 1.0
-			if w, ok := strings.CutPrefix(strings.ReplaceAll(params, " ", ""), "q="); ok {
-				if f, err := strconv.ParseFloat(w, 64); err == nil {
-					q = f
+			for param := range strings.SplitSeq(params, ";") {
+				if w, ok := strings.CutPrefix(strings.TrimSpace(param), "q="); ok {
+					if f, err := strconv.ParseFloat(w, 64); err == nil {
+						q = f
+					}
 				}
 			}
-			switch strings.ToLower(strings.TrimSpace(media)) {
-			case "text/html", "application/xhtml+xml":
+			switch media = strings.TrimSpace(media); {
+			case media == "text/html", media == "application/xhtml+xml":
 				html = max(html, q)
-			case "application/json", "application/problem+json":
+			case media == "application/json", media == "application/*", strings.HasSuffix(media, "+json"):
 				other = max(other, q)
 			}
 		}

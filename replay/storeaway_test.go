@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"mime/multipart"
 	"net/http"
 	"strings"
 	"sync"
@@ -275,5 +277,36 @@ func TestCommitOfUnknownFateIsNoSuccess(t *testing.T) {
 	problemCode(t, "the client", serve(g, t.Context(), freshToken(t), "1", lentHandler(&runs)), 503, "store-unavailable")
 	if runs != 1 {
 		t.Errorf("%d runs, want 1: what may have happened must not be run again", runs)
+	}
+}
+
+func TestAFormIsReadAnewByTheNextRun(t *testing.T) {
+	var form bytes.Buffer
+	m := multipart.NewWriter(&form)
+	_ = m.WriteField("item", "tea")
+	file, _ := m.CreateFormFile("photo", "tea.png")
+	_, _ = file.Write([]byte("pixels"))
+	_ = m.Close()
+	for name, c := range map[string]struct{ kind, body string }{
+		"multipart":  {m.FormDataContentType(), form.String()},
+		"urlencoded": {urlencoded, "item=tea"},
+	} {
+		store := &lendingStore{Store: newMemstore(t), undo: 1}
+		g := newGuard(t, store, replay.Config{Reruns: 1})
+		w := sendTo(g, "POST", "/", c.kind, freshToken(t), strings.NewReader(c.body), func(w http.ResponseWriter, r *http.Request) {
+			h := r.Context().Value(lentKey{}).(*lentHold)
+			h.mine = append(h.mine, r.FormValue("item"))
+			if f, _, err := r.FormFile("photo"); err == nil {
+				b, _ := io.ReadAll(f)
+				h.mine = append(h.mine, string(b))
+			}
+		})
+		want := "tea pixels"
+		if name == "urlencoded" {
+			want = "tea"
+		}
+		if got := strings.Join(store.effects, " "); w.Code != 200 || got != want {
+			t.Errorf("%s: %d, the second run committed %q, want %q", name, w.Code, got, want)
+		}
 	}
 }

@@ -23,6 +23,9 @@ const (
 // minLease keeps heartbeats, which come at a third of it, apart from noise.
 const minLease = 100 * time.Millisecond
 
+// maxKept is what every store can count with.
+const maxKept = 100 * 365 * 24 * time.Hour
+
 // A timing is the part of a configuration that [Config] and [OnceConfig] share.
 // Zero means the default; negative means none, where that makes sense.
 type timing struct {
@@ -43,6 +46,14 @@ func (t *timing) check(store Store, config string) error {
 	}
 	if t.Lease < minLease {
 		errs = append(errs, fmt.Errorf("replay: %s.Lease is %v: it has to be at least %v", config, t.Lease, minLease))
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"Lease", t.Lease}, {"Retention", t.Retention}} {
+		if d.value > maxKept {
+			errs = append(errs, fmt.Errorf("replay: %s.%s is %v: it has to be at most %v, which are a hundred years", config, d.field, d.value, maxKept))
+		}
 	}
 	if t.Retention <= t.Lease {
 		errs = append(errs, fmt.Errorf("replay: %s.Retention is %v, not longer than the lease of %v: "+

@@ -40,7 +40,7 @@ func openShop(ctx context.Context, pool *pgxpool.Pool) (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	once, err := replay.NewOnce(store, replay.OnceConfig{})
+	once, err := replay.NewOnce(store, replay.OnceConfig{Name: "receipt"})
 	if err != nil {
 		_ = store.Close() // the first error is the one that counts
 		return nil, err

@@ -15,7 +15,7 @@ func Example() {
 		return
 	}
 	defer store.Close()
-	once, err := replay.NewOnce(store, replay.OnceConfig{})
+	once, err := replay.NewOnce(store, replay.OnceConfig{Name: "receipt"})
 	if err != nil {
 		fmt.Println(err)
 		return

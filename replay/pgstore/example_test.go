@@ -68,7 +68,7 @@ func ExampleNewTx() {
 	}
 	defer store.Close()
 
-	once, err := replay.NewOnce(store, replay.OnceConfig{Reruns: 2})
+	once, err := replay.NewOnce(store, replay.OnceConfig{Name: "transfer", Reruns: 2})
 	if err != nil {
 		panic(err)
 	}
