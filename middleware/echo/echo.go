@@ -38,19 +38,23 @@ func (x *call) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.err = x.next(c)
 		return
 	}
-	defer func(w *echo.Response, r *http.Request) {
-		c.SetResponse(w)
+	outer := c.Response()
+	defer func(r *http.Request) {
+		c.SetResponse(outer)
 		c.SetRequest(r)
-	}(c.Response(), c.Request())
+	}(c.Request())
 
 	// A Response of its own, so that the hooks of middleware outside run when the
 	// answer is sent, and not when it is captured.
 	inner := echo.NewResponse(w, c.Echo())
-	inner.Status = http.StatusOK // as in a Response that Echo makes
+	inner.Status = outer.Status // 200, unless somebody outside has chosen another
 	c.SetResponse(inner)
 	c.SetRequest(r)
 	if x.err = x.next(c); x.err != nil {
 		c.Error(x.err)
+		if !inner.Committed {
+			replay.Release(r.Context()) // an error that nobody answers is no outcome
+		}
 	}
 }
 
