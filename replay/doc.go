@@ -26,7 +26,8 @@
 //  5. Whoever finds the key pending waits, and then gets the response, or
 //     competes for the key again if it was released.
 //  6. Whoever finds the key done gets the response, if the request is the same:
-//     the fingerprint over method, target and body decides.
+//     the fingerprint over method, target and body decides. Of a body that the
+//     handler left unread beyond 256 KiB, nothing is known and nothing compared.
 //
 // # Two clocks
 //
