@@ -247,8 +247,8 @@ func (c *capture) send() {
 	if len(c.body) > 0 && c.failed == nil {
 		_, c.failed = c.w.Write(c.body) // nobody to tell: the client is gone
 	}
-	if c.flushed && c.failed == nil {
-		_ = http.NewResponseController(c.w).Flush() // as far as it can
+	if c.flushed && c.failed == nil && canFlush(c.w) {
+		_ = http.NewResponseController(c.w).Flush() // nobody to tell
 	}
 }
 

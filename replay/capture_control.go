@@ -28,3 +28,20 @@ func (c *capture) SetWriteDeadline(t time.Time) error {
 func (c *capture) EnableFullDuplex() error {
 	return http.NewResponseController(c.w).EnableFullDuplex()
 }
+
+// canFlush reports whether what w leads to can flush: the writers of frameworks say
+// that they can, and panic if what they wrap cannot.
+func canFlush(w http.ResponseWriter) bool {
+	for {
+		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		w = inner.Unwrap()
+	}
+	switch w.(type) {
+	case http.Flusher, interface{ FlushError() error }:
+		return true
+	}
+	return false
+}
