@@ -87,20 +87,22 @@ func TestReadmeProgramsCompile(t *testing.T) {
 }
 
 // TestReadmeCommands runs each shell block of the README as a reader would: what
-// starts a server in one terminal, the rest in another. Only what would have to
-// be fetched is taken from here: the module and the shop.
+// starts a server in one terminal, the rest in another. What would have to be
+// fetched is taken from here.
 func TestReadmeCommands(t *testing.T) {
 	for _, file := range readmes {
 		t.Run(file, func(t *testing.T) {
 			var install bool
 			var started []string // where servers listen
-			var submits int
+			var submits, tests int
 			for _, block := range blocks(t, file, "sh") {
 				switch {
-				case strings.HasPrefix(block, "go run "+shop+"@latest"):
+				case block == "go run ./examples/orderform\n":
 					addr := freeAddr(t)
 					start(t, addr, "exec "+build(t, shop)+" -addr "+addr)
 					started = append(started, addr)
+				case block == "make test\n": // runs this
+					tests++
 				case strings.HasPrefix(block, "go mod init "):
 					install = strings.HasSuffix(block, "\ngo get "+module+"\n")
 				case strings.HasSuffix(block, "go run .\n"):
@@ -115,8 +117,8 @@ func TestReadmeCommands(t *testing.T) {
 					}
 				}
 			}
-			if !install || len(started) != 2 || submits != 1 {
-				t.Errorf("install: %v, servers: %d, submits: %d; want one of each, and the shop", install, len(started), submits)
+			if !install || len(started) != 2 || submits != 1 || tests != 1 {
+				t.Errorf("install: %v, servers: %d, submits: %d, tests: %d; want one of each, and the shop", install, len(started), submits, tests)
 			}
 		})
 	}
