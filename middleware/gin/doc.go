@@ -17,13 +17,22 @@
 //
 // What is particular to Gin:
 //
-//   - A status that was set without a body, as by c.Status(204), is the outcome.
+//   - The status begins as what c.Writer has: 404 or 405 where no route matches.
+//     One that was set without a body, as by c.Status(204), is the outcome, unless
+//     an error was added to c.Errors.
 //   - Errors stay in c.Errors for the middleware outside. A handler that adds one
-//     and neither chooses a status nor writes anything leaves the answer to that
-//     middleware, so there is no outcome and the key is released.
+//     and writes nothing, because it has failed or because its answer could not be
+//     rendered, leaves the answer to that middleware: there is no outcome, and the
+//     key is released. A status from 300 on that it has chosen stands, though:
+//     a redirect is the outcome, and Classify decides about a failure.
 //   - The chain is aborted where the handler did not run; middleware outside goes
 //     on after its c.Next and finds the replay's status and size in c.Writer.
+//   - A body that middleware outside has read by c.ShouldBindBodyWith is compared
+//     as if it were still there, and handlers find it where they would without
+//     the guard.
 //   - After gin.Engine.HandleContext the answer is still captured if the new route
 //     stands behind the guard, too. Otherwise Gin sends it past the guard, and a
-//     duplicate gets its status alone.
+//     duplicate gets its status alone. A sub-request is none of this: one that a
+//     handler dispatches by gin.Engine.ServeHTTP is guarded under its own token,
+//     and writes to its own writer.
 package submitgin
