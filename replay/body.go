@@ -52,6 +52,7 @@ type body struct {
 	stream  hasher     // hashes what does not fit into head; nil until it is needed
 	eof     bool       // src has been read to its end
 	err     error      // why src broke off
+	heard   bool       // the handler has got err
 }
 
 // fill reads ahead, up to limit. Only the first fill counts.
@@ -129,6 +130,7 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	case b.err != nil:
+		b.heard = true
 		return 0, b.err
 	case b.parsed && b.src != nil: // what is left of it
 		b.mu.Unlock()
@@ -146,7 +148,9 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.closed {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	return b.took(p[:n], err)
+	n, err = b.took(p[:n], err)
+	b.heard = b.err != nil
+	return n, err
 }
 
 // took hashes what came from src behind head.

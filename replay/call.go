@@ -73,6 +73,9 @@ func (c *call) run(ctx *runContext) result {
 	if res.seal {
 		res.response = c.record()
 	}
+	if errors.Is(c.body.err, ErrConflictingKeys) { // it was in what the handler has left
+		return result{status: c.cap.status}
+	}
 	return res
 }
 
@@ -90,7 +93,7 @@ func (c *call) handBack(r *http.Request) {
 
 // outcome reports whether what the handler has answered is to be sealed.
 func (c *call) outcome(ctx *runContext) bool {
-	if c.cap.short() || errors.Is(c.body.err, ErrConflictingKeys) {
+	if c.cap.short() {
 		return false // half a response is none
 	}
 	switch verdict(ctx.verdict.Load()) {
@@ -99,7 +102,7 @@ func (c *call) outcome(ctx *runContext) bool {
 	case releaseVerdict:
 		return false
 	}
-	return !c.body.brokenOff() && c.g.c.Classify(c.cap.status)
+	return !c.body.heard && !c.body.brokenOff() && c.g.c.Classify(c.cap.status)
 }
 
 // until returns when the handler has to end for the sake of this request.

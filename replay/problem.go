@@ -69,8 +69,8 @@ func ProblemOf(err error) Problem {
 		return p
 	case errors.As(err, &tooLarge):
 		return problem("body-too-large", http.StatusRequestEntityTooLarge, "The form is too large",
-			fmt.Sprintf("The submit token is looked for in forms of up to %d bytes. "+
-				"Send it in a header instead, which has no such limit.", tooLarge.Limit))
+			fmt.Sprintf("The submit token or key is looked for in bodies of up to %d bytes. "+
+				"A token in a header has no such limit.", tooLarge.Limit))
 	case errors.As(err, &limit):
 		return problem("body-too-large", http.StatusRequestEntityTooLarge, "The body is too large",
 			fmt.Sprintf("The body is larger than the %d bytes that are allowed.", limit.Limit))

@@ -1,7 +1,10 @@
 package replay_test
 
 import (
+	"bytes"
+	"fmt"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -117,5 +120,38 @@ func TestAReplayKeepsFreshListHeadersOfOuterMiddleware(t *testing.T) {
 		if got := strings.Join(values, ", "); (name == "Set-Cookie" || name == "Vary" || name == "Link") && got != "fresh, handler" {
 			t.Errorf("%s: %q, want %q", name, got, "fresh, handler")
 		}
+	}
+}
+
+// The second token is found only when what the handler has left is read.
+func TestASecondTokenInWhatTheHandlerLeftIsRefusedEachTime(t *testing.T) {
+	g := newGuard(t, newMemstore(t), replay.Config{})
+	tok := freshToken(t)
+	var form bytes.Buffer
+	m := multipart.NewWriter(&form)
+	_ = m.WriteField("note", strings.Repeat("n", 100<<10))
+	_ = m.WriteField("submit_token", freshToken(t))
+	_ = m.Close()
+	for range 2 {
+		w := sendTo(g, "POST", "/", m.FormDataContentType(), tok, bytes.NewReader(form.Bytes()), justCreated)
+		problemCode(t, "the client", w, 400, "conflicting-keys")
+	}
+}
+
+// A handler that has heard of the limit and goes on all the same has worked on half
+// a form.
+func TestAnAnswerToHalfABodyIsNoOutcome(t *testing.T) {
+	g := newGuard(t, newMemstore(t), replay.Config{})
+	tok := freshToken(t)
+	for range 2 {
+		r := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", 2000)))
+		r.Header.Set("X-Submit-Token", tok)
+		w := httptest.NewRecorder()
+		r.Body = http.MaxBytesReader(w, r.Body, 1000)
+		g.Serve(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			_, _ = fmt.Fprint(w, len(b))
+		}))
+		answer(t, "each", w, 200, "1000", false)
 	}
 }
