@@ -52,7 +52,7 @@ func newServers() (*servers, error) {
 	s.valkey = once(func(ctx context.Context) (string, error) {
 		binary := os.Getenv("SUBMITONCE_TEST_VALKEY")
 		if binary == "" {
-			return "", errors.New("SUBMITONCE_TEST_VALKEY is not set: run make bench, or SUBMITONCE_TEST_VALKEY=$(sh ../scripts/valkey.sh) go run .")
+			return "", errors.New("no Valkey: run make bench, or set SUBMITONCE_TEST_VALKEY to what scripts/valkey.sh prints")
 		}
 		v, err := testserver.NewRedisOf(ctx, binary)
 		if err != nil {
