@@ -1,7 +1,6 @@
 package testserver
 
 import (
-	"runtime"
 	"syscall"
 	"time"
 )
@@ -11,7 +10,7 @@ const (
 	wakeUp          = 20 * time.Microsecond // what a thread takes to run again
 )
 
-// pause waits for d, on a thread of its own. time.Sleep takes a whole
+// pause waits for d, on a thread that is locked. time.Sleep takes a whole
 // millisecond for anything shorter in a process that is idle, because that is
 // the unit in which the runtime waits for the network.
 func pause(d time.Duration) {
@@ -22,8 +21,6 @@ func pause(d time.Duration) {
 		time.Sleep(d)
 		return
 	}
-	runtime.LockOSThread() // it has the timer's slack
-	defer runtime.UnlockOSThread()
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetTimerSlack, 1, 0)
 	ts := syscall.NsecToTimespec(int64(d))
 	_ = syscall.Nanosleep(&ts, nil)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -125,7 +126,12 @@ func (p *Proxy) pipe(dst, src net.Conn, seen func()) {
 	parcels := make(chan parcel, 1024)
 	p.done.Go(func() {
 		defer p.drop(dst)
+		locked := false
 		for parcel := range parcels {
+			if !locked && p.delay.Load() > 0 {
+				runtime.LockOSThread() // pause sets the thread's timer; it ends with the goroutine
+				locked = true
+			}
 			pause(time.Until(parcel.due))
 			if _, err := dst.Write(parcel.bytes); err != nil {
 				p.drop(src)
