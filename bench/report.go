@@ -170,6 +170,9 @@ func (r *report) markdown(chart bool) string {
 	}
 	if vs := r.verdicts(); len(vs) > 0 {
 		section("Goals", "The machine decides what a microsecond is worth; the ratios travel.", verdictTable(vs))
+		if !r.quick && r.only == "" {
+			p("\n%s", missed)
+		}
 	}
 	for _, res := range r.results {
 		section(res.Name, res.Note, res.table())
