@@ -29,6 +29,12 @@ var schema string
 // suit a [Store]: WAL mode, synchronous=FULL, and transactions that take the
 // write lock when they begin, so that a writer waits for another instead of
 // failing. The application may use it for tables of its own.
+//
+// SetMaxOpenConns may set a limit, even of 1: a store keeps no connection of a
+// limited pool between two calls, not while duplicates wait either. But whoever
+// else holds the last connection holds up the store: with a limit of 1, requests
+// that come while a handler has a transaction or unread rows open wait for it,
+// and get 503 if that takes longer than the guard's StoreTimeout.
 func Open(path string) (*sql.DB, error) {
 	if path == "" {
 		return nil, errors.New("sqlitestore: open: the path is empty")

@@ -202,33 +202,138 @@ func TestKilledWhileSealing(t *testing.T) {
 	}
 }
 
-func TestWaitersInAnotherProcessAreTold(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shop.db")
-	a, b := openStore(t, path), openStore(t, path)
-	_, h, err := a.Claim(t.Context(), replay.Claim{Key: "k", Owner: owner(1), Lease: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed, stop, err := b.Watch(t.Context(), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	if err := h.Seal(t.Context(), []byte("r"), time.Hour); err != nil {
-		t.Fatal(err)
-	}
+// awaitDone looks each time that changed says something, until key is done.
+func awaitDone(t *testing.T, s *sqlitestore.Store, key string, changed <-chan struct{}) {
+	t.Helper()
 	for {
 		select {
 		case <-changed:
 		case <-time.After(20 * time.Second):
 			t.Fatal("the watcher has not been told")
 		}
-		if rec, err := b.Look(t.Context(), "k"); err != nil || rec.State == replay.Done {
+		if rec, err := s.Look(t.Context(), key); err != nil || rec.State == replay.Done {
 			if string(rec.Response) != "r" {
 				t.Errorf("Look = %q, %v; want r", rec.Response, err)
 			}
 			return
 		}
+	}
+}
+
+func TestWaitersOfAnotherStoreAreTold(t *testing.T) {
+	for _, most := range []int{0, 1, 3} {
+		for _, shared := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d connections, one db %t", most, shared), func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "shop.db")
+				dbs := []*sql.DB{openDB(t, path), openDB(t, path)}
+				if shared {
+					dbs[1] = dbs[0]
+				}
+				var stores []*sqlitestore.Store
+				for _, db := range dbs {
+					db.SetMaxOpenConns(most)
+					s, err := sqlitestore.New(t.Context(), db)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer func() { _ = s.Close() }()
+					stores = append(stores, s)
+				}
+				a, b := stores[0], stores[1]
+				for i := range 5 {
+					key := fmt.Sprint(i)
+					_, h, err := a.Claim(t.Context(), replay.Claim{Key: key, Owner: owner(1), Lease: time.Minute})
+					if err != nil {
+						t.Fatal(err)
+					}
+					changed, stop, err := b.Watch(t.Context(), key)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer stop()
+					time.Sleep(20 * time.Millisecond) // until it looks out
+					for len(changed) > 0 {
+						<-changed // of the claim
+					}
+					if err := h.Seal(t.Context(), []byte("r"), time.Hour); err != nil {
+						t.Fatal(err)
+					}
+					awaitDone(t, b, key, changed)
+				}
+			})
+		}
+	}
+}
+
+func TestWatchingKeepsNoConnectionOfALimitedPool(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		t.Run(fmt.Sprintf("limited before the first watch %t", early), func(t *testing.T) {
+			db := openDB(t, filepath.Join(t.TempDir(), "shop.db"))
+			if early {
+				db.SetMaxOpenConns(1)
+			}
+			s, err := sqlitestore.New(t.Context(), db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			changed, stop, err := s.Watch(t.Context(), "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			<-changed // it looks out
+			db.SetMaxOpenConns(1)
+			for range 20 {
+				time.Sleep(3 * time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				tx, err := db.BeginTx(ctx, nil)
+				if err != nil {
+					t.Fatalf("the application gets no connection: %v", err)
+				}
+				time.Sleep(6 * time.Millisecond)
+				_ = tx.Rollback()
+				cancel()
+			}
+			if _, h, err := s.Claim(t.Context(), replay.Claim{Key: "k", Owner: owner(1), Lease: time.Minute}); h == nil {
+				t.Errorf("claim: %v", err)
+			}
+		})
+	}
+}
+
+func TestAWatcherIsNotWokenWhileNothingChanges(t *testing.T) {
+	for _, most := range []int{0, 1, 3} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			db := openDB(t, filepath.Join(t.TempDir(), "shop.db"))
+			db.SetMaxOpenConns(most)
+			s, err := sqlitestore.New(t.Context(), db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			changed, stop, err := s.Watch(t.Context(), "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			woken := 0
+			for range 40 {
+				var readers sync.WaitGroup
+				for range 3 { // so that the pool has several
+					readers.Go(func() { _, _ = s.Look(t.Context(), "k") })
+				}
+				readers.Wait()
+				time.Sleep(3 * time.Millisecond)
+				if len(changed) > 0 {
+					<-changed
+					woken++
+				}
+			}
+			if woken > 8 { // once for each connection that it has not asked before
+				t.Errorf("woken %d times", woken)
+			}
+		})
 	}
 }
 

@@ -2,7 +2,9 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -51,11 +53,9 @@ func (s *Store) wake(key string) {
 func (s *Store) lookOut() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	conn, err := s.db.Conn(s.life)
-	if err == nil {
-		defer func() { _ = conn.Close() }() // it goes back to the pool
-	}
-	var last int64
+	l := lookout{db: s.db, seen: make(map[any]stamp)}
+	defer l.letGo()
+	var err error
 	for {
 		s.mu.Lock()
 		if len(s.watchers) == 0 || s.closed || err != nil {
@@ -64,16 +64,71 @@ func (s *Store) lookOut() {
 			return
 		}
 		s.mu.Unlock()
-		var version int64
-		err = conn.QueryRowContext(s.life, "PRAGMA data_version").Scan(&version)
-		if err == nil && version != last {
-			last = version
+		var changed bool
+		if changed, err = l.ask(s.life); changed {
 			s.wakeAll()
 		}
 		select {
 		case <-tick.C:
 		case <-s.life.Done():
 		}
+	}
+}
+
+// A lookout finds out whether the file has changed. Where the pool has a limit,
+// it takes a connection for each question, because others may wait for it;
+// otherwise it keeps one, because a pool lets go of what it has idle.
+type lookout struct {
+	db   *sql.DB
+	conn *sql.Conn     // or nil
+	seen map[any]stamp // by the driver's connection, which alone can compare them
+}
+
+// A stamp of a connection changes with each commit that the others make, and
+// with each change of its own.
+type stamp struct{ others, own int64 }
+
+const stampSQL = "SELECT data_version, total_changes() FROM pragma_data_version"
+
+// maxSeen bounds what is remembered of connections that are gone.
+const maxSeen = 64
+
+// ask reports whether the file may have changed since the same connection was
+// last asked.
+func (l *lookout) ask(ctx context.Context) (changed bool, err error) {
+	if l.conn == nil {
+		if l.conn, err = l.db.Conn(ctx); err != nil {
+			return false, err
+		}
+	}
+	var id any
+	_ = l.conn.Raw(func(c any) error {
+		if reflect.ValueOf(c).Comparable() { // one that a wrapping driver made may not be
+			id = c
+		}
+		return nil
+	})
+	var now stamp
+	err = l.conn.QueryRowContext(ctx, stampSQL).Scan(&now.others, &now.own)
+	if err != nil || l.db.Stats().MaxOpenConnections > 0 {
+		l.letGo()
+	}
+	if err != nil {
+		return false, err
+	}
+	last, known := l.seen[id]
+	if len(l.seen) >= maxSeen && !known {
+		clear(l.seen)
+	}
+	l.seen[id] = now
+	return !known || now != last, nil
+}
+
+// letGo gives the connection back to the pool.
+func (l *lookout) letGo() {
+	if l.conn != nil {
+		_ = l.conn.Close()
+		l.conn = nil
 	}
 }
 
