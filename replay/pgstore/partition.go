@@ -94,9 +94,11 @@ func (t *table) rotate(ctx context.Context) error {
 func (t *table) spans(ctx context.Context) (now time.Time, spans []span, err error) {
 	err = t.do(ctx, "partitions", func(conn *pgxpool.Conn) error {
 		spans = nil
-		if err := conn.QueryRow(ctx, "SELECT now()", t.args()...).Scan(&now); err != nil {
+		var at int64
+		if err := conn.QueryRow(ctx, "SELECT (date_part('epoch', now()) * 1000)::bigint", t.args()...).Scan(&at); err != nil {
 			return err
 		}
+		now = time.UnixMilli(at)
 		rows, err := conn.Query(ctx, "SELECT relname::text FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid"+
 			" WHERE inhparent = $1::text::regclass", t.args(t.cfg.relation(""))...)
 		if err != nil {

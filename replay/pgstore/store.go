@@ -5,7 +5,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/submitonce/submitonce/replay"
@@ -99,8 +98,8 @@ func scanRecord(row interface{ Scan(...any) error }, rec *replay.Record, first .
 	var (
 		state    int16
 		attempt  int32
-		left     pgtype.Interval
-		response []byte
+		left     int64
+		response bytea
 		dest     = append(first, &state, &attempt, &left, &response)
 	)
 	if err := row.Scan(dest...); err != nil {
@@ -108,11 +107,6 @@ func scanRecord(row interface{ Scan(...any) error }, rec *replay.Record, first .
 	}
 	*rec = recordOf(state, attempt, duration(left), response)
 	return nil
-}
-
-// duration is how long a difference of two instants is: it has no months.
-func duration(i pgtype.Interval) time.Duration {
-	return time.Duration(i.Microseconds)*time.Microsecond + time.Duration(i.Days)*24*time.Hour
 }
 
 func recordOf(state int16, attempt int32, left time.Duration, response []byte) replay.Record {

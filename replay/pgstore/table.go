@@ -77,6 +77,7 @@ func (t *table) open(pool *pgxpool.Pool, c Config) error {
 // not close the pool. It may be called twice, and never fails.
 func (t *table) Close() error {
 	t.end()
+	//lint:ignore SA2001 there is nothing to do but wait
 	t.watches.mu.Lock()   // whoever is about to start something has started it, or sees the end
 	t.watches.mu.Unlock() //nolint:staticcheck // there is nothing to do but wait
 	t.running.Wait()

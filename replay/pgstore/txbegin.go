@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/submitonce/submitonce/replay"
 )
@@ -83,13 +82,14 @@ func (see *sighting) scan(r interface{ Scan(...any) error }) error {
 	var (
 		state    int16
 		attempt  int32
-		left     pgtype.Interval
-		response []byte
+		left     int64
+		owner    bytea
+		response bytea
 	)
-	if err := r.Scan(&see.owner, &state, &attempt, &left, &response); err != nil {
+	if err := r.Scan(&owner, &state, &attempt, &left, &response); err != nil {
 		return err
 	}
-	see.exists, see.live = true, duration(left) > 0
+	see.exists, see.live, see.owner = true, left > 0, owner
 	see.rec = recordOf(state, attempt, duration(left), response)
 	return nil
 }

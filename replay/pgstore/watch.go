@@ -75,7 +75,7 @@ func readStandings(now map[string]standing) func(pgx.Rows, error) error {
 			return err
 		}
 		var (
-			key, owner []byte
+			key, owner bytea
 			state      int16
 		)
 		_, err = pgx.ForEachRow(rows, []any{&key, &owner, &state}, func() error {

@@ -5,6 +5,9 @@
 -- does the upsert run. If it meets a record that this statement's snapshot does
 -- not show, because it was committed meanwhile, it changes nothing and the
 -- statement returns no row: the caller asks again and then sees it.
+--
+-- The time left is in microseconds, because an interval as text looks as
+-- IntervalStyle says.
 WITH seen AS MATERIALIZED (
   SELECT false AS won, state, attempt, expires_at, response
     FROM {table}
@@ -26,6 +29,6 @@ WITH seen AS MATERIALIZED (
   RETURNING true AS won, state, attempt, expires_at, response
 )
 SELECT won, state, attempt,
-       expires_at - now() AS remaining,
+       (date_part('epoch', expires_at - now()) * 1000000)::bigint AS remaining,
        response
   FROM (SELECT * FROM seen UNION ALL SELECT * FROM taken) AS standing
