@@ -77,9 +77,9 @@ func (t *table) open(pool *pgxpool.Pool, c Config) error {
 // not close the pool. It may be called twice, and never fails.
 func (t *table) Close() error {
 	t.end()
+	t.watches.mu.Lock() // whoever is about to start something has started it, or sees the end
 	//lint:ignore SA2001 there is nothing to do but wait
-	t.watches.mu.Lock()   // whoever is about to start something has started it, or sees the end
-	t.watches.mu.Unlock() //nolint:staticcheck // there is nothing to do but wait
+	t.watches.mu.Unlock() //nolint:staticcheck // the same for golangci-lint
 	t.running.Wait()
 	return nil
 }
