@@ -33,7 +33,8 @@
 // and seal together a tenth dearer when measured.
 //
 // All times are the server's: the clocks of the processes do not matter.
-// Any default isolation level will do. Serialization failures and deadlocks of
+// Any default isolation level will do, and any IntervalStyle, DateStyle and
+// bytea_output. Serialization failures and deadlocks of
 // the store's own statements are repeated inside; those of a handler's transaction
 // are [replay.ErrUndone].
 //
