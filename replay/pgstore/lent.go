@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -31,8 +30,8 @@ type lentKey struct{}
 // return [ErrNotYours] and do nothing, as do statements like COMMIT; Begin makes
 // savepoints. After an SQL error outside a savepoint the transaction is lost, as
 // always in PostgreSQL, and the request with it, whatever the handler answers. It
-// is over when the handler returns. Conn, Prepare and LargeObjects reach around
-// all that to the connection itself.
+// is over when the handler returns. Conn and LargeObjects reach around all that to
+// the connection itself.
 //
 // Tx never returns nil: without a transaction in ctx, every method of the result
 // returns [ErrNoTx].
@@ -95,61 +94,6 @@ func (l *lentTx) check(sql string) error {
 		return ErrNotYours
 	}
 	return nil
-}
-
-// endsTransaction recognises the statements that would, or would begin another.
-// It is a help against mistakes; what gets around it is found out at the seal.
-func endsTransaction(sql string) bool {
-	sql = afterComments(sql)
-	n := strings.IndexFunc(sql, func(r rune) bool { return (r|0x20) < 'a' || (r|0x20) > 'z' })
-	if n < 0 {
-		n = len(sql)
-	}
-	switch strings.ToUpper(sql[:n]) {
-	case "BEGIN", "START", "COMMIT", "END", "ABORT":
-		return true
-	case "ROLLBACK": // TO SAVEPOINT
-		return !strings.Contains(" "+strings.Join(strings.Fields(strings.ToUpper(sql[n:])), " ")+" ", " TO ")
-	case "PREPARE":
-		return strings.HasPrefix(strings.TrimSpace(strings.ToUpper(sql[n:])), "TRANSACTION")
-	}
-	return false
-}
-
-// afterComments drops what a statement may begin with that says nothing. Each
-// query of sqlc begins with its name in a comment.
-func afterComments(sql string) string {
-	for {
-		sql = strings.TrimLeft(sql, " \t\r\n\f\v;")
-		switch {
-		case strings.HasPrefix(sql, "--"):
-			_, sql, _ = strings.Cut(sql, "\n")
-		case strings.HasPrefix(sql, "/*"):
-			sql = afterBlock(sql)
-		default:
-			return sql
-		}
-	}
-}
-
-// afterBlock drops a comment that may hold others (PostgreSQL's manual, section
-// 4.1.5).
-func afterBlock(sql string) string {
-	depth := 0
-	for i := 0; i+1 < len(sql); i++ {
-		switch sql[i : i+2] {
-		case "/*":
-			depth++
-			i++
-		case "*/":
-			depth--
-			i++
-			if depth == 0 {
-				return sql[i+1:]
-			}
-		}
-	}
-	return ""
 }
 
 func (l *lentTx) Commit(context.Context) error { return l.refuse() }
@@ -216,7 +160,7 @@ func (l *lentTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []s
 }
 
 func (l *lentTx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
-	if err := l.state(); err != nil {
+	if err := l.check(sql); err != nil {
 		return nil, err
 	}
 	return l.conn.Prepare(ctx, name, sql)

@@ -139,9 +139,11 @@ func TestHandlerCannotEndTheTransaction(t *testing.T) {
 	said := map[string]error{"Commit": tx.Commit(ctx), "Rollback": tx.Rollback(ctx)}
 	for _, text := range []string{
 		"  commit", "-- name: Finish :exec\nCOMMIT", "/* a /* nested */ comment */ -- and\n;ROLLBACK", "--\n\t/**/END", "start transaction",
+		"SELECT 1; COMMIT",
 	} {
 		_, said[text] = tx.Exec(ctx, text)
 	}
+	_, said["Prepare"] = tx.Prepare(ctx, "finish", "COMMIT")
 	for what, err := range said {
 		if !errors.Is(err, pgstore.ErrNotYours) {
 			t.Errorf("%s: %v, want ErrNotYours", what, err)
