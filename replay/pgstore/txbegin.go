@@ -19,7 +19,7 @@ type sighting struct {
 }
 
 // begin begins a transaction on conn, tries to lock the key and reads its
-// record, all in one round trip.
+// record, all in one round trip. After an error conn must be closed.
 //
 // The record must be read by a snapshot that is younger than the lock, or a
 // commit between the two goes unseen. From repeatable read on, the first
@@ -27,27 +27,24 @@ type sighting struct {
 // lock. There, a short transaction before it locks and reads. It also keeps that
 // read out of what a serializable transaction is held to account for: the server
 // keeps accounts by page, so that strangers' keys would get in each other's way.
+//
+// From the one transaction to the next the session keeps the lock. A pooler that
+// shares sessions doesn't come between them, since the server is ready for another
+// query only at the end of it all; and if a statement fails on the way, closing
+// conn ends the session, because it is in a transaction.
 func (s *TxStore) begin(ctx context.Context, conn *pgx.Conn, id int64, key string) (see sighting, err error) {
 	var (
-		locks    int // taken
-		lockCall = call{statement: s.tryLock, args: [][]byte{bigint(id)}, row: func(r row) error {
-			var got bool
-			err := r.Scan(&got, &see.pid)
-			if got {
-				locks++
-			}
-			return err
-		}}
+		lockArgs = [][]byte{bigint(id)}
+		lockRow  = func(r row) error { return r.Scan(&see.locked, &see.pid) }
 		readCall = call{statement: s.read, args: [][]byte{[]byte(key)}, row: func(r row) error { return see.scan(r) }}
 	)
 	switch s.isolation.Load() {
 	case readsAfresh:
-		_, err = s.send(ctx, conn, call{statement: s.start}, lockCall, readCall)
-		see.locked = locks == 1
+		_, err = s.send(ctx, conn, call{statement: s.start}, call{statement: s.tryLock, args: lockArgs, row: lockRow}, readCall)
 	case readsOnce:
-		_, err = s.send(ctx, conn, call{statement: s.startRead}, lockCall, readCall, call{statement: s.commit},
-			call{statement: s.start}, lockCall)
-		see.locked = locks == 2
+		_, err = s.send(ctx, conn,
+			call{statement: s.startRead}, call{statement: s.tryHold, args: lockArgs}, readCall, call{statement: s.commit},
+			call{statement: s.start}, call{statement: s.pass, args: lockArgs, row: lockRow})
 	default: // the first claims find out
 		if err = s.findIsolation(ctx, conn); err == nil {
 			return s.begin(ctx, conn, id, key)

@@ -70,9 +70,9 @@ type TxStore struct {
 	// asked for.
 	isolation atomic.Int32
 
-	level                                                *statement
-	start, startRead, tryLock, read, clear, seal, commit *statement
-	ended, holders, watched                              string
+	level, start, startRead, commit           *statement
+	tryLock, tryHold, pass, read, clear, seal *statement
+	ended, holders, watched                   string
 }
 
 // NewTx returns a TxStore on the table that c names, which [Migrate] makes, or
@@ -109,6 +109,7 @@ func NewTx(pool *pgxpool.Pool, c TxConfig) (*TxStore, error) {
 		s.isolation.Store(readsOnce)
 	}
 	s.tryLock, s.read = s.statement("tx_lock"), s.statement("tx_read")
+	s.tryHold, s.pass = s.statement("tx_hold"), s.statement("tx_pass")
 	s.clear, s.seal = s.statement("tx_clear"), s.statement("tx_seal")
 	s.ended = s.text("tx_ended")
 	s.holders, s.watched = s.text("tx_holders"), s.text("watched")
