@@ -376,6 +376,39 @@ func TestGORMConflictAtCommitRunsTheHandlerAgain(t *testing.T) {
 	d.count("orders WHERE item IN ('cup 1', 'cup 2')", 2)
 }
 
+// Two orders that take from one row wait for each other, and at repeatable read
+// the second hears of it from its statement. Its handler answers 500, which nobody
+// sees, because the guard runs it again.
+func TestGORMConflictAtAStatementRunsTheHandlerAgain(t *testing.T) {
+	d := newDatabase(t)
+	app := d.openGORM(quiet())
+	d.exec("CREATE TABLE stock (cups int)")
+	d.exec("INSERT INTO stock VALUES (2)")
+	var begun sync.WaitGroup
+	begun.Add(2)
+	s := d.shopWith(pgstore.TxConfig{IsoLevel: pgx.RepeatableRead}, replay.Config{Reruns: 3}, func(s *shop, w http.ResponseWriter, r *http.Request) {
+		if s.run() <= 2 { // both have their snapshot
+			begun.Done()
+			begun.Wait()
+		}
+		if err := inGuard(r.Context(), app).Exec("UPDATE stock SET cups = cups - 1").Error; err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+	})
+	statuses := make(chan int, 2)
+	for range 2 {
+		tok := s.token()
+		go func() { statuses <- s.send(request{path: "/orders", token: tok}).status }()
+	}
+	if one, other := <-statuses, <-statuses; one != 201 || other != 201 {
+		t.Errorf("answers are %d and %d, want 201 twice", one, other)
+	}
+	s.ran(3)
+	d.count("stock WHERE cups = 0", 1)
+}
+
 func TestGORMOfAnEndedTransactionOnlyFails(t *testing.T) {
 	d := newDatabase(t)
 	app := d.openGORM(quiet())

@@ -151,12 +151,12 @@ type Config struct {
 	// The default is 5 seconds.
 	SealTimeout time.Duration
 
-	// Reruns is how often a handler is run again whose transaction could not
-	// commit because of a conflict with another one, in a store that lends
-	// transactions. Only a handler whose every effect is in that transaction may
+	// Reruns is how often a handler is run again whose transaction has lost a
+	// conflict with another one, at its commit or at one of its statements, in a
+	// store that lends transactions. Only a handler whose every effect is in that transaction may
 	// be run again, and only a body up to 64 KiB, or a form that the token was looked
-	// for in, can be read again. The default is 0: such a request is answered with
-	// 503.
+	// for in, can be read again. The default is 0: a commit that fails is answered
+	// with 503, and a statement that fails as the handler answers that.
 	Reruns int
 
 	// DangerouslyFailOpen runs the handler unguarded when the store does not

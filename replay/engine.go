@@ -147,6 +147,8 @@ func (e *engine) lead(ctx context.Context, s *flightShard, a *attempt, t task, b
 			reruns++
 			a, now = new(attempt), time.Now()
 			began = now
+		case errors.Is(err, ErrUndone) && !res.seal:
+			return outcome{ran: true}, nil // its answer says that it has failed
 		default:
 			l.err = err
 			return outcome{}, err

@@ -45,8 +45,10 @@ type OnceConfig struct {
 	// StoreTimeout bounds each call of the store. The default is 800 ms.
 	StoreTimeout time.Duration
 
-	// Reruns is how often work is run again whose transaction could not commit.
-	// The default is 0: Do returns an error that is ErrUndone.
+	// Reruns is how often work is run again whose transaction has lost a conflict
+	// with another one, at its commit or at one of its statements. The default is
+	// 0: Do returns an error that is ErrUndone for a commit that fails, and the
+	// work's own for a statement.
 	Reruns int
 
 	// Observe is told of each step. It must be quick and safe for concurrent use.

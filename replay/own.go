@@ -35,14 +35,16 @@ func (e *engine) own(base context.Context, s *flightShard, f *flight, a *attempt
 	defer func() {
 		c.end(context.Canceled)
 		if !returned { // a panic or Goexit, which goes on to the caller
-			e.release(base, f.key, t, hold, result{})
+			_ = e.release(base, f.key, t, hold, result{})
 		}
 	}()
 	res = t.run(c)
 	returned = true
 
 	if !res.seal {
-		e.release(base, f.key, t, hold, res)
+		if err := e.release(base, f.key, t, hold, res); lends && errors.Is(err, ErrUndone) {
+			return res, err
+		}
 		return res, nil
 	}
 	switch err = e.seal(base, f.key, &a.sealing, t, hold, lends, res, now.Add(time.Since(now))); {
@@ -98,13 +100,15 @@ func (e *engine) seal(base context.Context, key string, call *lazyContext, t tas
 	}
 }
 
-func (e *engine) release(base context.Context, key string, t task, hold Hold, res result) {
+func (e *engine) release(base context.Context, key string, t task, hold Hold, res result) error {
 	ctx := e.storeContext(base, e.storeTimeout)
 	defer ctx.end(errCallOver)
-	if err := hold.Release(ctx); err != nil {
+	err := hold.Release(ctx)
+	if err != nil && !errors.Is(err, ErrUndone) {
 		e.failed(base, key, t, "release", err) // the lease will end it
 	}
 	e.tell(base, t, Event{Kind: Released, Key: key, Status: res.status})
+	return err
 }
 
 // superseded finds the outcome that stands after the lease was lost to another
@@ -124,7 +128,7 @@ func (e *engine) superseded(ctx, base context.Context, f *flight, t task, res re
 	}
 	_, lends := hold.(Lender)
 	if lends { // our work is gone with the transaction, so our answer is too
-		e.release(base, f.key, t, hold, res)
+		_ = e.release(base, f.key, t, hold, res)
 		return outcome{}, fmt.Errorf("%w: %w", ErrStoreAway, ErrUndone)
 	}
 	if err := e.seal(base, f.key, &a.sealing, t, hold, lends, res, time.Now()); err != nil {

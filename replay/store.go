@@ -144,7 +144,9 @@ type Hold interface {
 //
 // Where a Hold is a Lender, a failed Seal means that the handler's work may be
 // undone, so the guard never sends its response then. Seal returns [ErrUndone]
-// when the work is undone for certain and may be tried again.
+// when the work is undone for certain and may be tried again. Release, too,
+// returns ErrUndone where it knows that the handler has failed only by a conflict
+// with another one; the hold has ended then.
 type Lender interface {
 	Hold
 

@@ -187,6 +187,7 @@ type lendingStore struct {
 	mu      sync.Mutex
 	undo    int      // guarded by mu: so many seals fail as undone
 	unknown bool     // guarded by mu: the next seal fails without saying how
+	lost    int      // guarded by mu: so many holds have lost a conflict when they are released
 	effects []string // guarded by mu
 }
 
@@ -215,7 +216,7 @@ func (h *lentHold) Seal(ctx context.Context, response []byte, retention duration
 	defer h.s.mu.Unlock()
 	if h.s.undo > 0 {
 		h.s.undo--
-		return errors.Join(fmt.Errorf("commit: %w", replay.ErrUndone), h.Release(ctx))
+		return errors.Join(fmt.Errorf("commit: %w", replay.ErrUndone), h.Hold.Release(ctx))
 	}
 	if h.s.unknown {
 		h.s.unknown = false
@@ -223,6 +224,17 @@ func (h *lentHold) Seal(ctx context.Context, response []byte, retention duration
 	}
 	h.s.effects = append(h.s.effects, h.mine...)
 	return h.Hold.Seal(ctx, response, retention)
+}
+
+func (h *lentHold) Release(ctx context.Context) error {
+	err := h.Hold.Release(ctx)
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	if h.s.lost > 0 {
+		h.s.lost--
+		return errors.Join(fmt.Errorf("statement: %w", replay.ErrUndone), err)
+	}
+	return err
 }
 
 func lentHandler(runs *int) http.HandlerFunc {
@@ -268,6 +280,73 @@ func TestUndoneTransactionIsRunAgainWhereAllowed(t *testing.T) {
 
 	store.undo = 3
 	problemCode(t, "one that conflicts too often", serve(g, t.Context(), freshToken(t), "1", lentHandler(&runs)), 503, "store-unavailable")
+}
+
+// What a statement says of a conflict, the handler answers by itself.
+func TestAHandlerThatHasLostAConflictIsRunAgainWhereAllowed(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		reruns, lost int
+		status, runs int
+	}{
+		{"not allowed", 0, 1, 500, 1},
+		{"often enough", 2, 2, 201, 3},
+		{"not often enough", 2, 3, 500, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			store := &lendingStore{Store: newMemstore(t), lost: tt.lost}
+			var failed []error
+			g := newGuard(t, store, replay.Config{Reruns: tt.reruns, Observe: func(_ context.Context, e replay.Event) {
+				if e.Kind == replay.StoreError {
+					failed = append(failed, e.Err)
+				}
+			}})
+			tok, runs := freshToken(t), 0
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				if runs < tt.lost {
+					runs++
+					w.Header().Add("X-Run", fmt.Sprint(runs))
+					http.Error(w, "could not serialize access", 500)
+					return
+				}
+				lentHandler(&runs)(w, r)
+			}
+			w := serve(g, t.Context(), tok, "1", handler)
+			if got := w.Header().Values("X-Run"); w.Code != tt.status || len(got) != 1 || got[0] != fmt.Sprint(tt.runs) {
+				t.Errorf("the client gets %d of runs %v, want %d of run %d alone", w.Code, got, tt.status, tt.runs)
+			}
+			if len(failed) != 0 {
+				t.Errorf("a conflict counts as a failure of the store: %v", failed)
+			}
+			store.lost = 0
+			runs = tt.lost
+			w = serve(g, t.Context(), tok, "1", handler)
+			if w.Code != 201 || len(store.effects) != 1 {
+				t.Errorf("the next with the token gets %d, and there are %d effects; want 201 and 1", w.Code, len(store.effects))
+			}
+		})
+	}
+}
+
+func TestOnceRunsWorkAgainThatHasLostAConflict(t *testing.T) {
+	conflict := errors.New("could not serialize access")
+	for lost, want := range map[int]error{1: nil, 2: conflict} {
+		store := &lendingStore{Store: newMemstore(t), lost: lost}
+		once, err := replay.NewOnce(store, replay.OnceConfig{Name: "transfer", Reruns: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := 0
+		value, _, err := once.Do(t.Context(), "k", func(context.Context) ([]byte, error) {
+			if runs++; runs <= lost {
+				return nil, conflict
+			}
+			return []byte("done"), nil
+		})
+		if runs != 2 || !errors.Is(err, want) || (string(value) == "done") != (want == nil) {
+			t.Errorf("%d conflicts: %q, %v after %d runs; want %v after 2", lost, value, err, runs, want)
+		}
+	}
 }
 
 func TestCommitOfUnknownFateIsNoSuccess(t *testing.T) {

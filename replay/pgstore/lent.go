@@ -31,7 +31,8 @@ type lentKey struct{}
 // savepoints. After an SQL error outside a savepoint the transaction is lost, as
 // always in PostgreSQL, and the request with it, whatever the handler answers. It
 // is over when the handler returns. Conn and LargeObjects reach around all that to
-// the connection itself.
+// the connection itself; what ends the transaction that way parts the handler's
+// work from its response, which is stored by itself then.
 //
 // Tx never returns nil: without a transaction in ctx, every method of the result
 // returns [ErrNoTx].
@@ -50,6 +51,7 @@ type lentTx struct {
 	over      error    // why nothing can be done any more; guarded by mu
 	savepoint int      // guarded by mu
 	ends      []func() // what to do then; guarded by mu
+	conflict  error    // see lost; guarded by mu
 }
 
 // end lets nobody begin anything more, and ends what is open.
@@ -122,21 +124,25 @@ func (l *lentTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 	if err := l.check(sql); err != nil {
 		return pgconn.CommandTag{}, err
 	}
-	return l.conn.Exec(ctx, sql, args...)
+	tag, err := l.conn.Exec(ctx, sql, args...)
+	l.note(err)
+	return tag, err
 }
 
 func (l *lentTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if err := l.check(sql); err != nil {
 		return pgx.FailedBatchResults(&pgx.Batch{}, err).Query()
 	}
-	return l.conn.Query(ctx, sql, args...)
+	rows, err := l.conn.Query(ctx, sql, args...)
+	l.note(err)
+	return notedRows{rows, l}, err
 }
 
 func (l *lentTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if err := l.check(sql); err != nil {
 		return pgx.FailedBatchResults(&pgx.Batch{}, err).QueryRow()
 	}
-	return l.conn.QueryRow(ctx, sql, args...)
+	return notedRow{l.conn.QueryRow(ctx, sql, args...), l}
 }
 
 func (l *lentTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
@@ -149,14 +155,16 @@ func (l *lentTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
-	return l.conn.SendBatch(ctx, b)
+	return notedResults{l.conn.SendBatch(ctx, b), l}
 }
 
 func (l *lentTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
 	if err := l.state(); err != nil {
 		return 0, err
 	}
-	return l.conn.CopyFrom(ctx, table, columns, rows)
+	n, err := l.conn.CopyFrom(ctx, table, columns, rows)
+	l.note(err)
+	return n, err
 }
 
 func (l *lentTx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {

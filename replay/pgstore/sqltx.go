@@ -53,7 +53,9 @@ func (s *sqlTx) ExecContext(ctx context.Context, query string, args ...any) (sql
 	if err := s.lent.check(query); err != nil {
 		return nil, err
 	}
-	return s.conn.ExecContext(ctx, query, args...)
+	result, err := s.conn.ExecContext(ctx, query, args...)
+	s.lent.note(err)
+	return result, err
 }
 
 func (s *sqlTx) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -68,8 +70,12 @@ func (s *sqlTx) QueryContext(ctx context.Context, query string, args ...any) (*s
 		return nil, err
 	}
 	rows, err := s.conn.QueryContext(ctx, query, args...)
+	s.lent.note(err)
 	if err == nil {
-		s.lent.onEnd(func() { _ = rows.Close() }) // for those that nobody has read to their end
+		s.lent.onEnd(func() {
+			_ = rows.Close() // for those that nobody has read to their end
+			s.lent.note(rows.Err())
+		})
 	}
 	return rows, err
 }
@@ -81,6 +87,7 @@ func (s *sqlTx) QueryRowContext(ctx context.Context, query string, args ...any) 
 		return db.QueryRowContext(ctx, query, args...)
 	}
 	row := s.conn.QueryRowContext(ctx, query, args...)
+	s.lent.note(row.Err())
 	s.lent.onEnd(func() { _ = row.Scan() }) // the only way to close it
 	return row
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -81,6 +82,7 @@ func (h *txHold) Seal(ctx context.Context, response []byte, retention time.Durat
 		return fmt.Errorf("pgstore: seal: %w", context.Cause(ctx))
 	}
 	h.tx.end()
+	alone := false
 	switch conn := h.conn.pgx; {
 	case conn.IsClosed():
 		h.conn.drop()
@@ -89,21 +91,27 @@ func (h *txHold) Seal(ctx context.Context, response []byte, retention time.Durat
 		h.conn.rollBack()
 		return h.undone(errors.New("an SQL error has aborted the transaction"))
 	case conn.PgConn().TxStatus() != 'T':
-		h.conn.drop()
-		return h.ended(errors.New("pgstore: seal: the handler has ended the transaction by itself"))
+		// The work stands or not by the handler's own doing. If its answer is kept at
+		// least, no duplicate works on top of that.
+		h.store.log.LogAttrs(ctx, slog.LevelError, "submitonce: the handler has ended its transaction by itself;"+
+			" the response is stored apart from its work, which a crash in between would repeat", slog.String("key", h.key))
+		alone = true
 	}
 	if response == nil {
 		response = []byte{}
 	}
-	insert, err := h.commit(ctx, response, retention)
+	insert, err := h.commit(ctx, alone, response, retention)
 	return h.judge(ctx, insert, err)
 }
 
-// commit sends the record and COMMIT. If it fails, it says whether it was the
-// record.
-func (h *txHold) commit(ctx context.Context, response []byte, retention time.Duration) (insert bool, err error) {
+// commit sends the record and COMMIT, in a transaction of their own if they are
+// alone. If it fails, it says whether it was the record.
+func (h *txHold) commit(ctx context.Context, alone bool, response []byte, retention time.Duration) (insert bool, err error) {
 	s := h.store
-	calls := make([]call, 0, 3)
+	calls := make([]call, 0, 4)
+	if alone {
+		calls = append(calls, call{statement: s.start})
+	}
 	if h.occupied {
 		calls = append(calls, call{statement: s.clear, args: [][]byte{[]byte(h.key)}})
 	}
@@ -191,8 +199,9 @@ func (h *txHold) cut() {
 	_ = h.ended(replay.ErrClosed)
 }
 
-// Release implements [replay.Hold] by ROLLBACK. Where a COMMIT was not answered
-// it does nothing, because there may be nothing to roll back any more.
+// Release implements [replay.Hold] by ROLLBACK. It returns [replay.ErrUndone] if
+// the transaction had been lost to another one already. Where a COMMIT was not
+// answered it does nothing, because there may be nothing to roll back any more.
 func (h *txHold) Release(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -200,6 +209,10 @@ func (h *txHold) Release(ctx context.Context) error {
 		return nil
 	}
 	h.tx.end()
+	var lost error
+	if h.conn.pgx.PgConn().TxStatus() == 'E' {
+		lost = h.tx.lost()
+	}
 	h.state, h.why = txEnded, fmt.Errorf("pgstore: seal: %w", replay.ErrLeaseLost)
 	h.forget()
 	s := h.store
@@ -212,5 +225,8 @@ func (h *txHold) Release(ctx context.Context) error {
 	}
 	h.conn.release()
 	s.watches.tell(h.key)
+	if lost != nil {
+		return fmt.Errorf("pgstore: release: %w: %w", replay.ErrUndone, lost)
+	}
 	return nil
 }

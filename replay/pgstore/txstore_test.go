@@ -1,10 +1,13 @@
 package pgstore_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -254,16 +257,33 @@ func claimSoon(t testing.TB, s replay.Store, key string) replay.Hold {
 	}
 }
 
-func TestHandlerThatCommitsBehindOurBackIsAnError(t *testing.T) {
-	s, o, _ := txSetup(t)
-	h := mustClaim(t, s, claimOf("k"))
-	o.place(t, h, "tea")
-	if _, err := pgstore.Tx(lend(t, h)).Conn().Exec(t.Context(), "COMMIT"); err != nil {
-		t.Fatal(err)
-	}
-	err := h.Seal(t.Context(), nil, time.Hour)
-	if err == nil || errors.Is(err, replay.ErrUndone) || errors.Is(err, replay.ErrLeaseLost) {
-		t.Errorf("seal: %v, want an error that says neither", err)
+func TestHandlerThatEndsItsTransactionBehindOurBackHasItsAnswerKept(t *testing.T) {
+	for end, orders := range map[string]int{"COMMIT": 1, "ROLLBACK": 0} {
+		t.Run(end, func(t *testing.T) {
+			var log bytes.Buffer
+			pool := newPool(t, serverURL(t))
+			c := newTable(t, pool, pgstore.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			o := newOrders(t, pool, c)
+			s := newTxStore(t, pool, pgstore.TxConfig{Config: c})
+			h := mustClaim(t, s, claimOf("k"))
+			o.place(t, h, "tea")
+			if _, err := pgstore.Tx(lend(t, h)).Conn().Exec(t.Context(), end); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Seal(t.Context(), []byte("its answer"), time.Hour); err != nil {
+				t.Errorf("seal: %v", err)
+			}
+			rec, again, err := s.Claim(t.Context(), claimOf("k"))
+			if err != nil || again != nil || string(rec.Response) != "its answer" {
+				t.Errorf("duplicate: %+v, %v, %v; want the answer", rec, again, err)
+			}
+			if n := o.count(t); n != orders {
+				t.Errorf("%d orders, want %d", n, orders)
+			}
+			if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "ended its transaction by itself") {
+				t.Errorf("the log says %q", log.String())
+			}
+		})
 	}
 }
 
