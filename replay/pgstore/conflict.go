@@ -44,13 +44,13 @@ func (r notedRows) Next() bool {
 	if r.Rows.Next() {
 		return true
 	}
-	r.lent.note(r.Rows.Err())
+	r.lent.note(r.Err())
 	return false
 }
 
 func (r notedRows) Close() {
 	r.Rows.Close()
-	r.lent.note(r.Rows.Err())
+	r.lent.note(r.Err())
 }
 
 // A notedRow is a row whose error is noted.
