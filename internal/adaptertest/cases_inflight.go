@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -258,7 +257,6 @@ func inFlightCases() []testCase {
 // no 409, nothing left behind.
 func thousand(s *site) {
 	const n = 1000
-	before := runtime.NumGoroutine()
 	s.orders(func(x Exchange) error {
 		time.Sleep(200 * time.Millisecond) // the work
 		x.SetHeader("Location", "/orders/1")
@@ -291,9 +289,6 @@ func thousand(s *site) {
 		s.Errorf("%d answers are replays, want %d", replays, n-1)
 	}
 	s.ran(1)
-	s.client.CloseIdleConnections()
 	s.server.Close()
-	s.until(fmt.Sprintf("goroutines to come back to %d", before), func() bool {
-		return runtime.NumGoroutine() <= before
-	})
+	s.nothingStays()
 }

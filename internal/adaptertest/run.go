@@ -42,5 +42,5 @@ type testCase struct {
 	run    func(s *site)
 	only   string // the framework that it is about; "" for all
 	leases bool   // needs leases that run out
-	alone  bool   // counts goroutines, so runs by itself
+	alone  bool   // looks at all goroutines or sets the environment, so runs by itself
 }

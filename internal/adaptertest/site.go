@@ -2,6 +2,7 @@ package adaptertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"log"
@@ -72,6 +73,7 @@ func (s *site) guard(c replay.Config) *replay.Guard {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.StoreTimeout = cmp.Or(c.StoreTimeout, 10*time.Second) // however busy the machine is
 	g, err := replay.New(s.store, c)
 	if err != nil {
 		s.Fatal(err)

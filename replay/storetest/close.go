@@ -2,10 +2,14 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
-	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,31 +30,31 @@ var closeTests = []test{
 		realTime: true,
 		run: func(t *trial) {
 			t.use() // what is made once and stays, such as connections of a pool
-			before := goroutines()
-			s := t.h.New(t.T)
-			work := &trial{t.T, t.h, s, s}
-			if _, err := s.Look(t.Context(), key()); err != nil {
-				t.Fatalf("look: %v", err)
-			}
-			most := runtime.NumGoroutine()
-			work.use()
-			closeStore(t.T, s)
-			owned := reflect.Indirect(reflect.ValueOf(s)).Type().PkgPath()
+			name := key()
+			var s replay.Store
+			var most int
+			// Other cases may run at the same time: only goroutines that were started
+			// from in here bear the label.
+			pprof.Do(t.Context(), pprof.Labels(labelled, name), func(context.Context) {
+				s = t.h.New(t.T)
+				work := &trial{t.T, t.h, s, s}
+				if _, err := s.Look(t.Context(), key()); err != nil {
+					t.Fatalf("look: %v", err)
+				}
+				most = len(goroutines(name)) - 1 // without this one
+				work.use()
+				closeStore(t.T, s)
+			})
+			owned := reflect.Indirect(reflect.ValueOf(s)).Type().PkgPath() + "."
 			var left []string
 			for deadline := time.Now().Add(patience / 4); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-				left = left[:0]
-				for id, stack := range goroutines() {
-					_, old := before[id]
-					if !old && strings.Contains(stack, owned+".") {
-						left = append(left, stack)
-					}
-				}
-				if len(left) == 0 && runtime.NumGoroutine() <= most {
+				left = goroutines(name)
+				if len(left) <= most && !slices.ContainsFunc(left, func(g string) bool { return strings.Contains(g, owned) }) {
 					return
 				}
 			}
-			t.Errorf("%d goroutines run after close, %d ran after New; these are of the store:\n%s",
-				runtime.NumGoroutine(), most, strings.Join(left, "\n\n"))
+			t.Errorf("%d goroutines that the store started run after close, %d ran after New:\n%s",
+				len(left), most, strings.Join(left, "\n\n"))
 		},
 	},
 	{
@@ -171,24 +175,26 @@ func (t *trial) use() {
 	}
 }
 
-// goroutines returns the stacks of all goroutines but this one, by their number.
-func goroutines() map[string]string {
-	buf := make([]byte, 1<<20)
-	for {
-		n := runtime.Stack(buf, true)
-		if n < len(buf) {
-			buf = buf[:n]
-			break
+const labelled = "storetest" // the key of the label
+
+// goroutines returns the stacks of the goroutines that bear the label.
+func goroutines(name string) (all []string) {
+	var profile bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&profile, 1) // a buffer takes all
+	for same := range strings.SplitSeq(profile.String(), "\n\n") {
+		// "2 @ 0x1 0x2", then "# labels: {...}", then the calls
+		head, stack, _ := strings.Cut(same, "\n# labels: ")
+		if !strings.HasPrefix(stack, fmt.Sprintf("{%q:%q", labelled, name)) {
+			continue
 		}
-		buf = make([]byte, 2*len(buf))
-	}
-	all := make(map[string]string)
-	for i, stack := range bytes.Split(buf, []byte("\n\n")) {
-		if i == 0 {
-			continue // this one
+		head = head[strings.LastIndexByte(head, '\n')+1:] // the first one follows the title
+		n, err := strconv.Atoi(strings.Fields(head)[0])
+		if err != nil {
+			panic(fmt.Sprintf("storetest: goroutine profile of a form not known: %q", same))
 		}
-		id, _, _ := strings.Cut(strings.TrimPrefix(string(stack), "goroutine "), " ")
-		all[id] = string(stack)
+		for range n {
+			all = append(all, stack)
+		}
 	}
 	return all
 }

@@ -41,6 +41,7 @@ var uncheckable = map[string]string{
 	"It says nothing when a lease runs out; Record.LeaseLeft does.":     "leave to do so",
 
 	// What only some stores have.
+	"Release, too, returns ErrUndone where it knows that the handler has failed only by a conflict with another one; the hold has ended then.":                  "what is lent is the store's own",
 	"A bounded store without room for one more record returns ErrStoreFull.":                                                                                    "the bound is the store's own",
 	"It never makes room by dropping a record that has not expired.":                                                                                            "the bound is the store's own",
 	"A Lender is a [Hold] that owns what the handler writes: the claim, the handler's own writes and the response take effect together at Seal, or not at all.": "what is lent is the store's own",
