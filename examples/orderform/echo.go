@@ -10,16 +10,17 @@ import (
 )
 
 func (s *shop) echo() http.Handler {
+	read := []string{http.MethodGet, http.MethodHead} // net/http takes HEAD where GET is
 	e := echo.New()
 	e.Use(middleware.Recover())
-	e.GET("/", echo.WrapHandler(http.HandlerFunc(s.page)))
-	e.GET("/submit-token", echo.WrapHandler(s.tokens.Handler()))
-	e.GET("/submit-token/status", echo.WrapHandler(s.guard.Status()))
+	e.Match(read, "/", echo.WrapHandler(http.HandlerFunc(s.page)))
+	e.Match(read, "/submit-token", echo.WrapHandler(s.tokens.Handler()))
+	e.Match(read, "/submit-token/status", echo.WrapHandler(s.guard.Status()))
 	e.POST("/orders", func(c echo.Context) error {
 		return sendEcho(c, s.create(c.Response(), c.Request()))
 	}, submitecho.Middleware(s.guard))
-	e.GET("/orders", func(c echo.Context) error { return sendEcho(c, s.list(c.Request())) })
-	e.GET("/orders/:no", func(c echo.Context) error { return sendEcho(c, s.show(c.Request(), c.Param("no"))) })
+	e.Match(read, "/orders", func(c echo.Context) error { return sendEcho(c, s.list(c.Request())) })
+	e.Match(read, "/orders/:no", func(c echo.Context) error { return sendEcho(c, s.show(c.Request(), c.Param("no"))) })
 	return e
 }
 

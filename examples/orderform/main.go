@@ -8,6 +8,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
-	secret, err := openSecret(o.secretFile, stderr)
+	var warnings bytes.Buffer // of use once the shop opens; before, they hide why it does not
+	secret, err := openSecret(o.secretFile, &warnings)
 	if err != nil {
 		return err
 	}
@@ -62,6 +64,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer b.close()
+	_, _ = warnings.WriteTo(stderr)
 
 	s, err := newShop(o, secret, b, log)
 	if err != nil {

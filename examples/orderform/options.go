@@ -35,7 +35,7 @@ type options struct {
 func parseOptions(args []string, out io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("orderform", flag.ContinueOnError)
-	f.SetOutput(out)
+	f.SetOutput(io.Discard)
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "`host:port` to serve the shop on")
 	f.StringVar(&o.framework, "framework", "nethttp", "nethttp, gin or echo")
 	f.StringVar(&o.store, "store", "memory", strings.Join(stores, ", "))
@@ -49,9 +49,11 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	f.DurationVar(&o.delay, "delay", 0, "how long the handler takes for an order, such as 5s")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
+			f.SetOutput(out)
+			f.Usage()
 			return o, errHelp
 		}
-		return o, errors.New("bad flags, see above")
+		return o, fmt.Errorf("%w (-h lists the flags)", err)
 	}
 
 	var errs []error
