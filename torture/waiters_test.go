@@ -27,7 +27,7 @@ func TestWaitersInAnotherProcessAreAnsweredAtOnce(t *testing.T) {
 				apps[i] = newProcess(t, c)
 			}
 			best := time.Hour
-			for range 20 { // the machine may be busy: the time is that of the best round
+			for range 5 { // the machine may be busy: the time is that of the best round
 				delays := oneRound(t, servers, apps, duplicates)
 				slices.Sort(delays)
 				best = min(best, delays[len(delays)/2])
