@@ -2,47 +2,58 @@ package adaptertest
 
 import (
 	"bytes"
-	"net/http"
-	"reflect"
 	"runtime"
+	"slices"
 	"strings"
-	"time"
-
-	"github.com/submitonce/submitonce/replay"
 )
 
-// nothingStays says that no goroutine works for a request any more: none of the
-// server or the client, none of the guard. What a store started once and keeps,
-// such as its listener, is its own; package storetest sees that Close ends it.
-func (s *site) nothingStays() {
+// goroutines returns the stacks of all goroutines but the caller's, by number.
+func goroutines() map[string]string {
+	for buf := make([]byte, 1<<20); ; buf = make([]byte, 2*len(buf)) {
+		n := runtime.Stack(buf, true)
+		if n == len(buf) {
+			continue // there may be more
+		}
+		all := make(map[string]string)
+		for i, stack := range strings.Split(string(bytes.TrimSpace(buf[:n])), "\n\n") {
+			if i > 0 { // 0 is the caller
+				number, _, _ := strings.Cut(strings.TrimPrefix(stack, "goroutine "), " ")
+				all[number] = stack
+			}
+		}
+		return all
+	}
+}
+
+// endsAll waits until no goroutine runs that did not run before, but those that
+// the store made for itself and keeps, such as its listener; package storetest
+// sees that Close ends them.
+func (s *site) endsAll(before map[string]string) {
 	s.Helper()
 	var left []string
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	defer func() {
+		if s.Failed() {
+			s.Logf("these run still:\n%s", strings.Join(left, "\n\n"))
+		}
+	}()
+	s.until("the new goroutines to end", func() bool {
 		s.client.CloseIdleConnections()
-		if left = ofRequests(); len(left) == 0 {
-			return
+		left = left[:0]
+		for number, stack := range goroutines() {
+			if _, old := before[number]; !old && !isStores(stack) {
+				left = append(left, stack)
+			}
 		}
-	}
-	s.Errorf("%d goroutines stay:\n%s", len(left), strings.Join(left, "\n\n"))
+		return len(left) == 0
+	})
 }
 
-// ofRequests returns the stacks of the goroutines that work for requests.
-func ofRequests() (all []string) {
-	server := reflect.TypeFor[http.Server]().PkgPath() + "."
-	guard := reflect.TypeFor[replay.Guard]().PkgPath() + "."
-	for i, stack := range stacks() {
-		if i > 0 && (strings.Contains(stack, server) || strings.Contains(stack, guard)) { // 0 is who asks
-			all = append(all, stack)
-		}
-	}
-	return all
-}
-
-// stacks returns the stacks of all goroutines, the caller's first.
-func stacks() []string {
-	for buf := make([]byte, 1<<20); ; buf = make([]byte, 2*len(buf)) {
-		if n := runtime.Stack(buf, true); n < len(buf) {
-			return strings.Split(string(bytes.TrimSpace(buf[:n])), "\n\n")
-		}
-	}
+// isStores reports whether a goroutine works for a store or its driver, and not
+// for a request that is just there.
+func isStores(stack string) bool {
+	has := func(pkg string) bool { return strings.Contains(stack, pkg) }
+	return !has("net/http.") && !has("/submitonce/replay.") && slices.ContainsFunc([]string{
+		"/replay/pgstore.", "/replay/redisstore.", "/replay/sqlitestore.", "/replay/tieredstore.",
+		"github.com/jackc/", "github.com/redis/", "database/sql.",
+	}, has)
 }

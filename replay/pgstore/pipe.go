@@ -75,6 +75,16 @@ var binaryFormat = []int16{pgx.BinaryFormatCode} // for all parameters, or all c
 // that nothing of it has reached the server; only that can be relied on, since
 // pgx may say the same of a connection that broke later.
 func (t *table) send(ctx context.Context, conn *pgx.Conn, calls ...call) (failed int, err error) {
+	return t.sendAs(ctx, conn, t.named(), calls)
+}
+
+// named reports whether statements are prepared once per connection.
+func (t *table) named() bool {
+	return t.mode == pgx.QueryExecModeCacheStatement && !t.unnamed.Load()
+}
+
+// sendAs is send by the names of prepared statements, or without.
+func (t *table) sendAs(ctx context.Context, conn *pgx.Conn, named bool, calls []call) (failed int, err error) {
 	switch {
 	case conn.IsClosed():
 		return 0, fmt.Errorf("%w: the connection is closed", errUnsent)
@@ -85,7 +95,6 @@ func (t *table) send(ctx context.Context, conn *pgx.Conn, calls ...call) (failed
 	case t.mode == pgx.QueryExecModeSimpleProtocol:
 		return sendText(ctx, conn, calls)
 	}
-	named := t.mode == pgx.QueryExecModeCacheStatement && !t.unnamed.Load()
 	var descriptions [6]*pgconn.StatementDescription
 	if named {
 		for i, c := range calls {
@@ -113,6 +122,11 @@ func (t *table) send(ctx context.Context, conn *pgx.Conn, calls ...call) (failed
 	}
 	return readAll(conn, conn.PgConn().ExecBatch(ctx, b), calls)
 }
+
+// isPooled reports whether a pooler stands between conn and the server's process
+// pid, so that each transaction may have another session: a pooler tells its
+// clients numbers of its own instead of the process's.
+func isPooled(conn *pgx.Conn, pid int32) bool { return conn.PgConn().PID() != uint32(pid) }
 
 // errUnsent means that no call was sent.
 var errUnsent = errors.New("not sent")

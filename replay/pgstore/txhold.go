@@ -119,7 +119,11 @@ func (h *txHold) commit(ctx context.Context, alone bool, response []byte, retent
 		[]byte(h.key), h.owner[:], bigint(int64(h.attempt)), interval(retention), response,
 		bigint(lock(s.marked, h.key)), payload(h.key),
 	}}, call{statement: s.commit})
-	failed, err := s.send(ctx, h.conn.pgx, calls...)
+	// Nothing in this transaction can be repeated without the handler, so behind a
+	// pooler it must not ask for a statement that the session might not have, or
+	// might have from another client.
+	named := s.named() && !isPooled(h.conn.pgx, h.pid)
+	failed, err := s.sendAs(ctx, h.conn.pgx, named, calls)
 	if err == nil && calls[len(calls)-1].tag.String() != "COMMIT" {
 		err = errRolledBack
 	}

@@ -324,6 +324,7 @@ func TestRedisDiesInMidTraffic(t *testing.T) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	var keys atomic.Int64
+	begun := make(chan struct{}) // a key; told only to who waits for it
 	for c := range 6 {
 		wg.Go(func() {
 			for i := 0; ; i++ {
@@ -334,6 +335,10 @@ func TestRedisDiesInMidTraffic(t *testing.T) {
 				}
 				key := fmt.Sprintf("%d-%d", c, i)
 				keys.Add(1)
+				select {
+				case begun <- struct{}{}:
+				default:
+				}
 				var both sync.WaitGroup
 				for range 2 {
 					both.Go(func() { submit(key) })
@@ -343,17 +348,18 @@ func TestRedisDiesInMidTraffic(t *testing.T) {
 			}
 		})
 	}
+	goOn := func() { // for fifty keys
+		for range 50 {
+			<-begun
+		}
+	}
 	for range 3 {
 		s.redis.Kill()
-		for before := keys.Load(); keys.Load() < before+50; {
-			time.Sleep(time.Millisecond)
-		}
+		goOn()
 		if err := s.redis.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for before := keys.Load(); keys.Load() < before+50; {
-			time.Sleep(time.Millisecond)
-		}
+		goOn()
 	}
 	close(done)
 	wg.Wait()
