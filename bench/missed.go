@@ -14,5 +14,5 @@ Of Redis and PostgreSQL, the lines "by hand" send the same commands without this
 checks its owner needs a script on Redis (Valkey 8.1 and Redis 8.4 have a command for it), and a transaction that is to run
 once needs a lock, a read after the lock and a row, which are three statements more for the server, though no round trip.
 What was tried and refused: the lock and the read in one statement read a snapshot older than the lock, and so could run a
-handler twice; in a function they cost more than apart; without the read, late duplicates would run; a claim that inserts the row and a seal
-that updates it cost 1 to 14 % more throughput than lock, read and insert.`
+handler twice; in a function they cost more than apart; without the read, late duplicates would run; a claim that inserts the
+row and a seal that updates it lose 1 to 14 % of the throughput of lock, read and insert.`
