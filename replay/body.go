@@ -45,13 +45,13 @@ type body struct {
 	// neither disturb the guard nor, blocked on a slow client, hold it up.
 	turn    sync.Mutex // held through a whole Read
 	mu      sync.Mutex // guards what follows; not held while a Read waits for src
+	off     int        // how much of head the handler has read
+	stream  hasher     // hashes what does not fit into head; nil until it is needed
+	err     error      // why src broke off
 	reading bool       // somebody reads from src
 	closed  bool       // the handler has returned
 	shut    bool       // the handler has closed the body
-	off     int        // how much of head the handler has read
-	stream  hasher     // hashes what does not fit into head; nil until it is needed
 	eof     bool       // src has been read to its end
-	err     error      // why src broke off
 	heard   bool       // the handler has got err
 }
 
@@ -115,8 +115,10 @@ func isBreak(err error) bool {
 
 // Read lets the handler read the body.
 func (b *body) Read(p []byte) (int, error) {
-	b.turn.Lock()
-	defer b.turn.Unlock()
+	if !b.whole || b.parsed { // else nothing waits
+		b.turn.Lock()
+		defer b.turn.Unlock()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -243,9 +245,12 @@ func (b *body) sumHead() (fingerprint, bool) {
 // unread reports whether the client may still hold the body back, waiting for a
 // "100 Continue" that only reading it would send.
 func (b *body) unread() bool {
+	if b.whole {
+		return false
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.whole && b.stream == nil && len(b.head) == 0 && b.req.Header.Get("Expect") != ""
+	return b.stream == nil && len(b.head) == 0 && b.req.Header.Get("Expect") != ""
 }
 
 // rewind lets the body be read again from its start, if it is in memory.

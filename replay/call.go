@@ -15,7 +15,7 @@ type call struct {
 	w    http.ResponseWriter
 	r    *http.Request
 	next http.Handler
-	id   identity
+	key  string
 	body body
 	ran  bool // next has been run under a claim
 	back bool // the handler's form has been handed back
@@ -58,7 +58,7 @@ func (c *call) run(ctx *runContext) result {
 		outer := c.r.Context()
 		stop := context.AfterFunc(outer, func() {
 			if !errors.Is(outer.Err(), context.DeadlineExceeded) { // which is ctx's own, too: see until
-				ctx.end(context.Cause(outer))
+				ctx.end(endedBy(context.Cause(outer)))
 			}
 		})
 		defer stop()
@@ -139,7 +139,7 @@ func (c *call) record() []byte {
 	b := resp.append(c.lent.record[:0])
 	c.lent.record = b
 	if c.g.crypt != nil {
-		b = c.g.crypt.encrypt(c.id.key, b)
+		b = c.g.crypt.encrypt(c.key, b)
 	}
 	return b
 }

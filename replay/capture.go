@@ -24,19 +24,20 @@ type capture struct {
 
 	outer  http.Header // of w, as outer middleware has made it
 	header http.Header // the handler's
-	shared bool        // header is outer itself, which was empty
 
 	status  int        // 0 until WriteHeader
 	ops     []headerOp // what the handler has changed, taken at WriteHeader
 	length  int64      // the declared Content-Length; -1 if none
 	written int64      // bytes of body that the handler wrote
-	overrun bool       // it tried to write more than length
 	body    []byte
-	passing bool // over the limit: status and header have been sent
 	failed  error
-	flushed bool       // the handler wants the client to have it soon
-	done    bool       // the handler has returned
-	after   []headerOp // the trailers, once it has
+	after   []headerOp // the trailers, once the handler has returned
+
+	shared  bool // header is outer itself, which was empty
+	overrun bool // the handler tried to write more than length
+	passing bool // over the limit: status and header have been sent
+	flushed bool // the handler wants the client to have it soon
+	done    bool // the handler has returned
 }
 
 // passTail is how much of a response over the limit is held back until the seal.

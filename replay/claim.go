@@ -3,14 +3,10 @@ package replay
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 )
-
-// errCallOver is why the context of a store call ends when it has returned.
-var errCallOver = errors.New("replay: store call over")
 
 // win claims the flight's key. While another owner holds it, it waits for its
 // outcome. It returns a hold, or the Done record that stands.
@@ -37,7 +33,7 @@ func (e *engine) win(ctx, base context.Context, f *flight, call *lazyContext, t 
 	if w, ok := e.store.(Watcher); ok {
 		watching := e.storeContext(base, e.storeTimeout)
 		c, stop, werr := w.Watch(watching, f.key)
-		watching.end(errCallOver)
+		watching.end(callOver)
 		if werr == nil {
 			defer stop()
 			changed = c
@@ -86,7 +82,7 @@ func newOwner() (o Owner) {
 }
 
 func (e *engine) claim(ctx *lazyContext, c Claim, t task) (Record, Hold, error) {
-	defer ctx.end(errCallOver)
+	defer ctx.end(callOver)
 	rec, hold, err := e.store.Claim(ctx, c)
 	if err != nil {
 		e.failed(ctx.parent, c.Key, t, "claim", err)
@@ -98,7 +94,7 @@ func (e *engine) claim(ctx *lazyContext, c Claim, t task) (Record, Hold, error) 
 func (e *engine) look(ctx context.Context, key string) (Record, error) {
 	base := &uncancelled{ctx}
 	sctx := e.storeContext(base, e.storeTimeout)
-	defer sctx.end(errCallOver)
+	defer sctx.end(callOver)
 	rec, err := e.store.Look(sctx, key)
 	if err != nil {
 		e.storeFailed(base, key, "look", err)

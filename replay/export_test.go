@@ -2,8 +2,10 @@ package replay
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"net/http"
+	"time"
 )
 
 // ParseIdempotencyKey lets the tests reach the parser.
@@ -54,4 +56,12 @@ func DecodeResponse(b []byte) (StoredResponse, error) {
 	applyHeader(out.Header, r.headers)
 	applyHeader(out.Trailers, r.trailers)
 	return out, nil
+}
+
+// NewLazyContext returns the context that handlers and stores get, and what ends
+// it.
+func NewLazyContext(parent context.Context, deadline time.Time) (ctx context.Context, end func(cause error)) {
+	c := new(lazyContext)
+	c.begin(&uncancelled{parent}, deadline)
+	return c, func(cause error) { c.end(endedBy(cause)) }
 }

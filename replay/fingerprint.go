@@ -91,9 +91,9 @@ func sumBytes(r *http.Request, kind byte, body []byte) fingerprint {
 
 // A bodyType is what the Content-Type says that matters here.
 type bodyType struct {
-	urlencoded bool
 	boundary   string // of a multipart body
 	data       bool   // it is multipart/form-data
+	urlencoded bool
 }
 
 func (t bodyType) form() bool { return t.urlencoded || t.data }

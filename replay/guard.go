@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,9 +16,9 @@ type Guard struct {
 	drop   map[string]bool // canonical names of Config.DropHeaders
 	crypt  *cryptor        // nil: responses are stored as they are
 	loans  loans
-	calls  sync.Pool           // of calls that no handler has seen: those of replays
-	scopes [][sha256.Size]byte // of each of the forms, for nobody in particular
-	recent *recentPayloads     // nil unless Config.Development
+	calls  sync.Pool       // of calls that no handler has seen: those of replays
+	scopes []string        // of each of the forms, for nobody in particular
+	recent *recentPayloads // nil unless Config.Development
 }
 
 // New returns a Guard that keeps its records in store, or all that is wrong with
@@ -31,7 +30,7 @@ func New(store Store, c Config) (*Guard, error) {
 	}
 	g := &Guard{c: c}
 	for _, form := range c.Forms {
-		g.scopes = append(g.scopes, scopeOf("", form))
+		g.scopes = append(g.scopes, tokenScope("", form))
 	}
 	if g.crypt, err = newCryptor(c.EncryptionKeys); err != nil {
 		return nil, err
@@ -69,12 +68,13 @@ func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 	c.g, c.w, c.r, c.next, c.lent = g, w, r, next, g.loans.get()
 	c.body.room = c.lent.head
 	defer c.close()
-	var err error
-	if c.id, err = g.identify(r, &c.body); err != nil {
+	id, err := g.identify(r, &c.body)
+	if err != nil {
 		g.refuse(c, err)
 		return
 	}
-	if outer := running(r.Context()); outer != nil && outer.key == c.id.key {
+	c.key = id.key
+	if outer := running(r.Context()); outer != nil && outer.key == c.key {
 		c.body.passOn(r)
 		next.ServeHTTP(w, r) // a guard around this one has claimed the key
 		return
@@ -84,11 +84,11 @@ func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		return
 	}
 	now := time.Now() // a slow client's body has come in: what follows has its own times
-	if err = g.checkExpiry(r, c.id, now); err != nil {
+	if err = g.checkExpiry(r, id, now); err != nil {
 		g.refuse(c, err)
 		return
 	}
-	out, err := g.engine.do(r.Context(), c.id.key, c, now)
+	out, err := g.engine.do(r.Context(), c.key, c, now)
 	switch {
 	case err != nil && g.c.DangerouslyFailOpen && errors.Is(err, ErrStoreAway) && !c.ran:
 		g.failOpen(c, err)
@@ -158,7 +158,7 @@ func (g *Guard) failOpen(c *call, err error) {
 // replay answers with a stored response. It writes nothing if it returns an
 // error.
 func (g *Guard) replay(c *call, stored []byte) error {
-	plain, err := g.crypt.decrypt(c.id.key, stored)
+	plain, err := g.crypt.decrypt(c.key, stored)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (g *Guard) replay(c *call, stored []byte) error {
 
 func (g *Guard) tell(c *call, e Event) {
 	if g.c.Observe != nil {
-		e.Key = c.id.key
+		e.Key = c.key
 		c.event(&e)
 		g.c.Observe(c.r.Context(), e)
 	}
@@ -230,12 +230,14 @@ func (g *Guard) status(c *call) (State, error) {
 		return Free, ErrMissingKey
 	}
 	c.body.req = c.r
-	if c.id, err = g.verify(c.r, &c.body, value); err != nil {
+	id, err := g.verify(c.r, &c.body, value)
+	if err != nil {
 		return Free, err
 	}
-	if err := g.checkExpiry(c.r, c.id, time.Now()); err != nil {
+	c.key = id.key
+	if err := g.checkExpiry(c.r, id, time.Now()); err != nil {
 		return Free, err
 	}
-	rec, err := g.engine.look(c.r.Context(), c.id.key)
+	rec, err := g.engine.look(c.r.Context(), c.key)
 	return rec.State, err
 }

@@ -61,11 +61,11 @@ func (e *engine) tick(s *flightShard) {
 
 func (e *engine) extend(h Hold, c *runContext) {
 	ctx := e.storeContext(c.parent, e.storeTimeout)
-	defer ctx.end(errCallOver)
+	defer ctx.end(callOver)
 	err := h.Extend(ctx, e.lease)
 	switch {
 	case errors.Is(err, ErrLeaseLost):
-		c.end(ErrLeaseLost) // the handler may still stop before it commits
+		c.end(endedBy(ErrLeaseLost)) // the handler may still stop before it commits
 	case err != nil:
 		e.storeFailed(c, c.key, "extend", err)
 	}

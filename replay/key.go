@@ -16,8 +16,7 @@ import (
 // An identity is what a request's key is, and what its source says of it.
 type identity struct {
 	key     string
-	scope   [sha256.Size]byte // of the subject and the form
-	expires time.Time         // of a token; zero: never
+	expires time.Time // of a token; zero: never
 	issued  time.Time
 	isToken bool
 }
@@ -134,16 +133,11 @@ func (g *Guard) verify(r *http.Request, b *body, value string) (identity, error)
 		}
 		scope := g.scopes[i]
 		if subject != "" {
-			scope = scopeOf(subject, form)
+			scope = tokenScope(subject, form)
 		}
-		id := identity{
-			scope: scope, expires: claims.ExpiresAt, issued: claims.IssuedAt, isToken: true,
-		}
-		key := make([]byte, 0, 64)
-		key = claims.ID.AppendKey(append(key, 't'))
-		key = base64.RawURLEncoding.AppendEncode(append(key, '.'), id.scope[:16])
-		id.key = string(key)
-		return id, nil
+		key := claims.ID.AppendKey(append(make([]byte, 0, 64), 't'))
+		key = append(append(key, '.'), scope...)
+		return identity{key: string(key), expires: claims.ExpiresAt, issued: claims.IssuedAt, isToken: true}, nil
 	}
 	if errors.Is(err, token.ErrMalformed) {
 		return identity{}, fmt.Errorf("%w: %w", ErrMalformedKey, err)
@@ -176,7 +170,7 @@ func (g *Guard) clientIdentity(r *http.Request, b *body, key string) (identity, 
 			return identity{}, ErrNoSubject
 		}
 	}
-	return hashedIdentity('i', subject, "", key), nil
+	return identity{key: hashedKey('i', subject, "", key)}, nil
 }
 
 func (g *Guard) functionIdentity(r *http.Request, b *body) (identity, error) {
@@ -199,18 +193,23 @@ func (g *Guard) functionIdentity(r *http.Request, b *body) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	return hashedIdentity('f', subject, r.URL.Path, key), nil
+	return identity{key: hashedKey('f', subject, r.URL.Path, key)}, nil
 }
 
-// hashedIdentity makes the record's key of one that somebody else has chosen, so
-// that no byte of theirs reaches a store.
-func hashedIdentity(source byte, subject, route, key string) identity {
-	id := identity{scope: scopeOf(subject, route)}
+// tokenScope is how the key of a token's record ends.
+func tokenScope(subject, form string) string {
+	scope := scopeOf(subject, form)
+	return base64.RawURLEncoding.EncodeToString(scope[:16])
+}
+
+// hashedKey makes the record's key of one that somebody else has chosen, so that
+// no byte of theirs reaches a store.
+func hashedKey(source byte, subject, route, key string) string {
+	scope := scopeOf(subject, route)
 	h := sha256.New()
-	h.Write(id.scope[:])
+	h.Write(scope[:])
 	_, _ = h.Write([]byte(key))
-	id.key = string(source) + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
-	return id
+	return string(source) + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
 func scopeOf(subject, form string) [sha256.Size]byte {

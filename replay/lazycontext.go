@@ -2,7 +2,8 @@ package replay
 
 import (
 	"context"
-	"sync"
+	"errors"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,14 +13,29 @@ import (
 type lazyContext struct {
 	parent   context.Context // one without cancellation, which its Value hides too
 	deadline time.Time       // zero: none
-
-	mu     sync.Mutex
-	inner  context.Context // made by the first Done; guarded by mu
-	cancel context.CancelCauseFunc
-	stop   context.CancelFunc // ends the deadline's timer
-	ended  error              // why cancelled, if before inner was made
-	late   bool               // it has said that its deadline has passed
+	fate     atomic.Pointer[fate]
 }
+
+// A fate is what has become of a lazyContext; nil while it runs without anybody
+// listening. One that has ended can still get an inner context.
+type fate struct {
+	inner  context.Context // made by the first Done; it has the say from then on
+	cancel context.CancelCauseFunc
+	stop   context.CancelFunc // ends the deadline's timer; nil if there is none
+
+	err   error // what Err says, where there is no inner
+	cause error // why it was ended, if it was not the deadline
+}
+
+// endedBy is the fate of a context that is ended with a cause.
+func endedBy(cause error) *fate { return &fate{err: context.Canceled, cause: cause} }
+
+// These end most contexts, and are never changed.
+var (
+	callOver    = endedBy(errors.New("replay: store call over"))
+	handlerOver = endedBy(context.Canceled)
+	tooLate     = &fate{err: context.DeadlineExceeded}
+)
 
 // An uncancelled context is what [context.WithoutCancel] makes of its parent, but
 // needs no memory of its own.
@@ -40,67 +56,65 @@ func (c *lazyContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadl
 func (c *lazyContext) Done() <-chan struct{} { return c.realize().Done() }
 
 func (c *lazyContext) realize() context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.inner == nil {
-		inner, cancel := context.WithCancelCause(c.parent)
-		c.inner, c.cancel = inner, cancel
-		if c.ended != nil && !c.late {
-			cancel(c.ended) // before the deadline can have its say
+	for {
+		before := c.fate.Load()
+		if before != nil && before.inner != nil {
+			return before.inner
+		}
+		f := &fate{}
+		f.inner, f.cancel = context.WithCancelCause(c.parent)
+		if before != nil && before.cause != nil {
+			f.cancel(before.cause) // before the deadline can have its say
 		}
 		if !c.deadline.IsZero() {
-			c.inner, c.stop = context.WithDeadline(inner, c.deadline)
+			f.inner, f.stop = context.WithDeadline(f.inner, c.deadline)
 		}
+		if c.fate.CompareAndSwap(before, f) {
+			return f.inner
+		}
+		f.end(context.Canceled) // another one was first
 	}
-	return c.inner
 }
 
 func (c *lazyContext) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.inner != nil {
-		return c.inner.Err()
+	f := c.fate.Load()
+	if f == nil {
+		if c.deadline.IsZero() || time.Until(c.deadline) > 0 {
+			return nil
+		}
+		c.fate.CompareAndSwap(nil, tooLate) // and stays so
+		f = c.fate.Load()
 	}
-	if c.ended == nil && !c.deadline.IsZero() && time.Until(c.deadline) <= 0 {
-		c.ended, c.late = context.DeadlineExceeded, true // and stays so
+	if f.inner != nil {
+		return f.inner.Err()
 	}
-	switch {
-	case c.late:
-		return context.DeadlineExceeded
-	case c.ended != nil:
-		return context.Canceled
-	}
-	return nil
+	return f.err
 }
 
 // Value looks into the inner context where there is one, so that package
 // context finds its own cancelCtx there and children cost no goroutine. A cause
 // that was given is found there, too, even if nobody has asked for Done.
 func (c *lazyContext) Value(key any) any {
-	c.mu.Lock()
-	inner, caused := c.inner, c.ended != nil
-	c.mu.Unlock()
-	switch {
-	case inner != nil:
-		return inner.Value(key)
-	case caused:
-		return c.realize().Value(key)
+	if c.fate.Load() == nil {
+		return c.parent.Value(key)
 	}
-	return c.parent.Value(key)
+	return c.realize().Value(key)
 }
 
-// end cancels the context with a cause and frees its timer. Only the first call
+// end cancels the context with f's cause and frees its timer. Only the first call
 // of it counts.
-func (c *lazyContext) end(cause error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended == nil {
-		c.ended = cause
-	}
-	if c.inner != nil {
-		c.cancel(cause)
-		if c.stop != nil {
-			c.stop()
+func (c *lazyContext) end(f *fate) {
+	if !c.fate.CompareAndSwap(nil, f) {
+		if now := c.fate.Load(); now.inner != nil {
+			now.end(f.cause)
 		}
+	}
+}
+
+// end cancels the inner context.
+func (f *fate) end(cause error) {
+	f.cancel(cause)
+	if f.stop != nil {
+		f.stop()
 	}
 }

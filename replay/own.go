@@ -33,7 +33,7 @@ func (e *engine) own(base context.Context, s *flightShard, f *flight, a *attempt
 	e.startBeat(s, f, hold, c, now)
 	returned := false
 	defer func() {
-		c.end(context.Canceled)
+		c.end(handlerOver)
 		if !returned { // a panic or Goexit, which goes on to the caller
 			_ = e.release(base, f.key, t, hold, result{})
 		}
@@ -54,7 +54,7 @@ func (e *engine) own(base context.Context, s *flightShard, f *flight, a *attempt
 	case lends:
 		// Nothing is kept: what the hold lent goes back.
 		ctx := e.storeContext(base, e.storeTimeout)
-		defer ctx.end(errCallOver)
+		defer ctx.end(callOver)
 		_ = hold.Release(ctx) // a hold that has ended has nothing to release
 		return res, err
 	case errors.Is(err, ErrLeaseLost):
@@ -84,7 +84,7 @@ func (e *engine) seal(base context.Context, key string, call *lazyContext, t tas
 	call.begin(base, now.Add(limit))
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
 		err := hold.Seal(call, res.response, e.retention)
-		call.end(errCallOver)
+		call.end(callOver)
 		if err == nil || errors.Is(err, ErrLeaseLost) {
 			return err
 		}
@@ -102,7 +102,7 @@ func (e *engine) seal(base context.Context, key string, call *lazyContext, t tas
 
 func (e *engine) release(base context.Context, key string, t task, hold Hold, res result) error {
 	ctx := e.storeContext(base, e.storeTimeout)
-	defer ctx.end(errCallOver)
+	defer ctx.end(callOver)
 	err := hold.Release(ctx)
 	if err != nil && !errors.Is(err, ErrUndone) {
 		e.failed(base, key, t, "release", err) // the lease will end it

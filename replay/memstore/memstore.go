@@ -79,25 +79,26 @@ func New(c Config) (*Store, error) {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.store, sh.alarm = s, never
-		sh.entries = make(map[string]*entry)
+		sh.entries = make(table)
 		sh.late = time.Duration(i) * sweepPause / shardCount
 	}
 	return s, nil
 }
 
-func (s *Store) shard(key string) *shard {
-	return &s.shards[maphash.String(s.seed, key)%shardCount]
-}
+func (s *Store) hash(key string) uint64 { return maphash.String(s.seed, key) }
+
+func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shardCount] }
 
 func (s *Store) now() time.Duration { return time.Since(s.started) }
 
 // Claim implements [replay.Store].
 func (s *Store) Claim(ctx context.Context, c replay.Claim) (replay.Record, replay.Hold, error) {
-	sh := s.shard(c.Key)
-	rec, hold, err := sh.claim(ctx, c)
+	hash := s.hash(c.Key)
+	sh := s.shard(hash)
+	rec, hold, err := sh.claim(ctx, hash, c)
 	if errors.Is(err, replay.ErrStoreFull) {
 		s.makeRoom()
-		rec, hold, err = sh.claim(ctx, c)
+		rec, hold, err = sh.claim(ctx, hash, c)
 	}
 	if err != nil {
 		return replay.Record{}, nil, fmt.Errorf("memstore: claim: %w", err)
@@ -109,13 +110,13 @@ func (s *Store) Claim(ctx context.Context, c replay.Claim) (replay.Record, repla
 }
 
 // claim is Claim for a key of this shard.
-func (sh *shard) claim(ctx context.Context, c replay.Claim) (replay.Record, *entry, error) {
+func (sh *shard) claim(ctx context.Context, hash uint64, c replay.Claim) (replay.Record, *entry, error) {
 	if err := sh.lock(ctx); err != nil {
 		return replay.Record{}, nil, err
 	}
 	defer sh.mu.Unlock()
 	now := sh.store.now()
-	e := sh.entries[c.Key]
+	e := sh.entries.find(hash, c.Key)
 	switch {
 	case e == nil || e.done && e.end <= now:
 		if e != nil {
@@ -125,7 +126,7 @@ func (sh *shard) claim(ctx context.Context, c replay.Claim) (replay.Record, *ent
 			return replay.Record{}, nil, replay.ErrStoreFull
 		}
 		e = &entry{shard: sh, key: c.Key, owner: c.Owner, attempt: 1, end: now + c.Lease}
-		sh.add(e)
+		sh.add(hash, e)
 	case !e.done && e.owner == c.Owner: // asked again, because its answer was lost
 		e.end = now + c.Lease
 		sh.claims.fix(e)
@@ -133,7 +134,7 @@ func (sh *shard) claim(ctx context.Context, c replay.Claim) (replay.Record, *ent
 		// A new entry, so that the old owner's hold is of no use any more.
 		next := &entry{shard: sh, key: c.Key, owner: c.Owner, attempt: e.attempt + 1, end: now + c.Lease}
 		sh.remove(e)
-		sh.add(next)
+		sh.add(hash, next)
 		e = next
 	default:
 		return e.record(now), nil, nil
@@ -144,13 +145,14 @@ func (sh *shard) claim(ctx context.Context, c replay.Claim) (replay.Record, *ent
 
 // Look implements [replay.Store].
 func (s *Store) Look(ctx context.Context, key string) (replay.Record, error) {
-	sh := s.shard(key)
+	hash := s.hash(key)
+	sh := s.shard(hash)
 	if err := sh.lock(ctx); err != nil {
 		return replay.Record{}, fmt.Errorf("memstore: look: %w", err)
 	}
 	defer sh.mu.Unlock()
 	now := s.now()
-	if e := sh.entries[key]; e != nil && e.end > now {
+	if e := sh.entries.find(hash, key); e != nil && e.end > now {
 		return e.record(now), nil
 	}
 	return replay.Record{}, nil
@@ -163,7 +165,7 @@ func (s *Store) Size() (records int, bytes int64) {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		records += len(sh.entries)
+		records += sh.size()
 		bytes += sh.bytes
 		sh.mu.Unlock()
 	}

@@ -8,7 +8,7 @@ import (
 
 // Watch implements [replay.Watcher]. No message is ever lost.
 func (s *Store) Watch(ctx context.Context, key string) (<-chan struct{}, func(), error) {
-	sh := s.shard(key)
+	sh := s.shard(s.hash(key))
 	if err := sh.lock(ctx); err != nil {
 		return nil, nil, fmt.Errorf("memstore: watch: %w", err)
 	}
