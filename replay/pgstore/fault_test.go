@@ -215,6 +215,32 @@ func TestKilledBackendsCostNoLeaseAndNoError(t *testing.T) {
 	}
 }
 
+// Managed servers end transactions in which nothing happens for a while, such as
+// those of handlers that wait for somebody else.
+func TestATransactionThatTheServerEndsForIdlenessLeavesNothing(t *testing.T) {
+	s, o, _ := txSetup(t)
+	h := mustClaim(t, s, claimOf("k"))
+	o.place(t, h, "tea")
+	if _, err := pgstore.Tx(lend(t, h)).Exec(t.Context(), "SET LOCAL idle_in_transaction_session_timeout = 1"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server ends the transaction", func() bool {
+		rec, err := s.Look(t.Context(), "k")
+		return err == nil && rec.State == replay.Free
+	})
+	if err := h.Seal(t.Context(), []byte("late"), time.Hour); !errors.Is(err, replay.ErrUndone) {
+		t.Errorf("seal: %v, want ErrUndone", err)
+	}
+	h = mustClaim(t, s, claimOf("k"))
+	o.place(t, h, "tea")
+	if err := h.Seal(t.Context(), []byte("in time"), time.Hour); err != nil {
+		t.Errorf("seal of the next try: %v", err)
+	}
+	if n := o.count(t); n != 1 {
+		t.Errorf("%d orders, want 1", n)
+	}
+}
+
 func TestRestartOfTheServerIsOverWhenItIsOver(t *testing.T) {
 	server := testserver.StartPostgres(t)
 	pool := newPool(t, server.URL, conns(8))

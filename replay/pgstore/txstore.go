@@ -56,6 +56,10 @@ type TxConfig struct {
 // none. A handler that takes a second connection from the same pool can make the
 // pool run dry.
 //
+// The server's idle_in_transaction_session_timeout, and its transaction_timeout
+// from PostgreSQL 17 on, have to be longer than handlers pause between statements,
+// and take as a whole: a transaction that they end is undone, each time anew.
+//
 // A claim is an advisory lock until it is committed, so nobody can see its
 // attempt; it counts as attempt 1 unless a [Store] on the same table has left an
 // abandoned claim. Lease, and [replay.Hold] Extend, have no meaning here.
