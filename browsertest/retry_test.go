@@ -62,6 +62,7 @@ func TestChangedContentAfterALostAnswerIsAskedAbout(t *testing.T) {
 	}
 }
 
+// answering answers the first n submits with a status of its own.
 func answering(n, status int, header ...string) func(http.ResponseWriter, *http.Request, int) bool {
 	return func(w http.ResponseWriter, _ *http.Request, i int) bool {
 		if i > n {

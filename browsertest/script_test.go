@@ -9,14 +9,12 @@ import (
 )
 
 // scriptForm is a form that the page's own script sends.
-
 const scriptForm = `<title>Shop</title>
 <form data-submit-once="checkout"><input name="item" value="mug"><input name="quantity" value="1"><button id="buy">Order</button></form>
 <p>Your order: <b id="order"></b></p>
 <script src="/submitonce.js"></script><script src="/app.js"></script>`
 
 // appScript sends the form as JSON at each click, and shows what comes.
-
 const appScript = `
 window.answers = [];
 window.send = async (options = {}) => {
@@ -143,8 +141,6 @@ func TestRefusedFetchIsCorrectedUnderTheSameToken(t *testing.T) {
 		t.Error("the client had to ask how the token stands, though it has seen the answer")
 	}
 }
-
-// answering answers the first submits with a status of its own.
 
 func TestMistakesInACallAreNotTriedAgain(t *testing.T) {
 	s := scriptShop(t, token.Config{})

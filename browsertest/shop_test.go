@@ -18,7 +18,6 @@ import (
 )
 
 // A post is a submit that has reached the server.
-
 type post struct {
 	token   string // in the header, or else in the form
 	content string // without the token
@@ -27,9 +26,7 @@ type post struct {
 }
 
 // A shop is a server whose pages each test writes, and that counts what really
-
 // happens.
-
 type shop struct {
 	t      testing.TB
 	url    string
@@ -97,7 +94,6 @@ func newShop(t testing.TB, config token.Config, changes ...func(*replay.Config))
 }
 
 // visitor is who a token is for.
-
 func visitor(r *http.Request) string {
 	cookie, err := r.Cookie("session")
 	if err != nil {
@@ -135,7 +131,6 @@ func (s *shop) handler() http.Handler {
 }
 
 // logScript notes the client's events and what a policy has forbidden.
-
 const logScript = `
 window.events = [];
 for (const type of ["ready", "success", "retry", "changed", "stale", "error"]) {
@@ -171,7 +166,6 @@ func (s *shop) counted(count *int, before *func(http.ResponseWriter, *http.Reque
 // sendForm sends a form page, with the server's own field where it says {{field}}.
 
 // A visitor who is not known yet becomes so.
-
 func (s *shop) sendForm(w http.ResponseWriter, r *http.Request, status int, body string) {
 	if visitor(r) == "" {
 		s.mu.Lock()
@@ -216,7 +210,6 @@ func (s *shop) sendPage(w http.ResponseWriter, status int, body string) {
 // gateway returns a channel and what closes it, which happens at the end of the
 
 // test at the latest.
-
 func (s *shop) gateway() (gate chan struct{}, open func()) {
 	gate = make(chan struct{})
 	open = sync.OnceFunc(func() { close(gate) })
@@ -225,14 +218,12 @@ func (s *shop) gateway() (gate chan struct{}, open func()) {
 }
 
 // holdHandlers holds all handlers up until open is called.
-
 func (s *shop) holdHandlers() (open func()) {
 	s.gate, open = s.gateway()
 	return open
 }
 
 // holdTokens holds all tokens back until arrive is called.
-
 func (s *shop) holdTokens() (arrive func()) {
 	gate, arrive := s.gateway()
 	s.tokens = func(http.ResponseWriter, *http.Request, int) bool { <-gate; return false }
@@ -240,7 +231,6 @@ func (s *shop) holdTokens() (arrive func()) {
 }
 
 // mend lets answers through again.
-
 func (s *shop) mend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
