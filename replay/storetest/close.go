@@ -41,14 +41,14 @@ var closeTests = []test{
 				if _, err := s.Look(t.Context(), key()); err != nil {
 					t.Fatalf("look: %v", err)
 				}
-				most = len(goroutines(name)) - 1 // without this one
+				most = len(t.goroutines(name)) - 1 // without this one
 				work.use()
 				closeStore(t.T, s)
 			})
 			owned := reflect.Indirect(reflect.ValueOf(s)).Type().PkgPath() + "."
 			var left []string
 			for deadline := time.Now().Add(patience / 4); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-				left = goroutines(name)
+				left = t.goroutines(name)
 				if len(left) <= most && !slices.ContainsFunc(left, func(g string) bool { return strings.Contains(g, owned) }) {
 					return
 				}
@@ -178,7 +178,8 @@ func (t *trial) use() {
 const labelled = "storetest" // the key of the label
 
 // goroutines returns the stacks of the goroutines that bear the label.
-func goroutines(name string) (all []string) {
+func (t *trial) goroutines(name string) (all []string) {
+	t.Helper()
 	var profile bytes.Buffer
 	_ = pprof.Lookup("goroutine").WriteTo(&profile, 1) // a buffer takes all
 	for same := range strings.SplitSeq(profile.String(), "\n\n") {
@@ -190,7 +191,7 @@ func goroutines(name string) (all []string) {
 		head = head[strings.LastIndexByte(head, '\n')+1:] // the first one follows the title
 		n, err := strconv.Atoi(strings.Fields(head)[0])
 		if err != nil {
-			panic(fmt.Sprintf("storetest: goroutine profile of a form not known: %q", same))
+			t.Fatalf("a goroutine profile of a form that storetest does not know: %q", same)
 		}
 		for range n {
 			all = append(all, stack)
