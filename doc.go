@@ -7,8 +7,9 @@
 //     key, runs the handler once, and answers every duplicate with the first
 //     response;
 //   - [github.com/submitonce/submitonce/middleware/nethttp],
-//     [github.com/submitonce/submitonce/middleware/gin] and
-//     [github.com/submitonce/submitonce/middleware/echo] mount it;
+//     [github.com/submitonce/submitonce/middleware/gin],
+//     [github.com/submitonce/submitonce/middleware/echo] and
+//     [github.com/submitonce/submitonce/middleware/echo5] mount it;
 //   - [github.com/submitonce/submitonce/replay/memstore] and its sisters keep the
 //     records: in memory, Redis, PostgreSQL, SQLite, or in two tiers;
 //   - [github.com/submitonce/submitonce/submittest] is for your own tests.

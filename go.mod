@@ -6,6 +6,7 @@ require (
 	github.com/gin-gonic/gin v1.12.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/labstack/echo/v4 v4.16.5
+	github.com/labstack/echo/v5 v5.4.6
 	github.com/labstack/gommon v0.5.0
 	github.com/redis/go-redis/v9 v9.22.0
 	modernc.org/sqlite v1.61.1

@@ -30,6 +30,7 @@ func TestPackageTestingStaysOutOfPrograms(t *testing.T) {
 	packages := []string{
 		"./token", "./replay", "./replay/memstore", "./replay/redisstore", "./replay/pgstore",
 		"./replay/sqlitestore", "./replay/tieredstore", "./middleware/nethttp", "./middleware/gin", "./middleware/echo",
+		"./middleware/echo5",
 	}
 	args := append([]string{"list", "-deps"}, packages...)
 	out, err := exec.CommandContext(t.Context(), "go", args...).Output()

@@ -6,7 +6,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
-	"github.com/labstack/gommon/log"
 
 	submitecho "github.com/submitonce/submitonce/middleware/echo"
 )
@@ -15,8 +14,7 @@ import (
 func Echo() Framework { return Framework{Name: "echo", Build: buildEcho} }
 
 func buildEcho(a App) http.Handler {
-	e := echo.New()
-	e.Logger.SetLevel(log.OFF)
+	e := quietEcho()
 	recovery := middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true})
 	for _, m := range a.Outer {
 		e.Use(echoMiddleware(m))

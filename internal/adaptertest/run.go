@@ -21,7 +21,7 @@ type Stores struct {
 func Run(t *testing.T, f Framework, s Stores) {
 	for _, c := range slices.Concat(
 		answerCases(), headerCases(), inFlightCases(), leaseCases(), keyCases(), idempotencyKeyCases(), bodyCases(),
-		parsingCases(), connectionCases(), timeoutCases(), encodingCases(), panicCases(), storeCases(), mountCases(), ginCases(), echoCases(),
+		parsingCases(), connectionCases(), timeoutCases(), encodingCases(), panicCases(), storeCases(), mountCases(), ginCases(), echoCases(), echo5Cases(),
 	) {
 		if c.only != "" && c.only != f.Name || c.leases && s.Lends {
 			continue

@@ -122,7 +122,7 @@ func TestEveryFrameworkOverEveryStore(t *testing.T) {
 		{"tiered", adaptertest.Stores{New: tiered(openPostgres)}},
 		{"tiered-tx", adaptertest.Stores{New: tiered(openPostgresTx), Lends: true}},
 	} {
-		for _, framework := range []adaptertest.Framework{adaptertest.NetHTTP(), adaptertest.Gin(), adaptertest.Echo()} {
+		for _, framework := range []adaptertest.Framework{adaptertest.NetHTTP(), adaptertest.Gin(), adaptertest.Echo(), adaptertest.Echo5()} {
 			t.Run(store.name+", "+framework.Name, func(t *testing.T) {
 				adaptertest.Run(t, framework, store.stores)
 			})

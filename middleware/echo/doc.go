@@ -1,5 +1,6 @@
-// Package submitecho runs a [replay.Guard] as Echo middleware: a handler behind
-// it runs once per submit token, and every duplicate gets the first response.
+// Package submitecho runs a [replay.Guard] as middleware of Echo v4: a handler
+// behind it runs once per submit token, and every duplicate gets the first
+// response. For Echo v5 there is middleware/echo5.
 //
 //	import submitecho "github.com/submitonce/submitonce/middleware/echo"
 //
